@@ -10,6 +10,7 @@ import numpy as np
 
 from mgx_mlir.api.argument import argument
 from mgx_mlir.api.shape import shape
+from mgx_mlir.compiler.recording import open_gpu
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.errors import ShapeError, TargetError, UsageError
 from mgx_mlir.hardware.machine import HIP_VARIABLE
@@ -33,7 +34,7 @@ def gpu_device(device_id: int = 0, emulate: bool | None = None) -> Device:
         emulate = emulator.active() and not _uses_gpu()
     if emulate:
         return open_device("hip", index=device_id, library=str(emulator.activate()))
-    return open_device("cuda" if is_open("cuda") else gpu_kind(), index=device_id)
+    return open_gpu("cuda" if is_open("cuda") else gpu_kind(), device_id)
 
 
 def _uses_gpu() -> bool:
@@ -183,7 +184,7 @@ def shared(device: Device, tensor: Any) -> DeviceTensor:
     Work on that library's current stream is done when this returns. Errors:
     TargetError for another device, RunError.
     """
-    return from_dlpack(device, tensor, _dtype_of(tensor), wait=True)
+    return from_dlpack(device, tensor, _dtype_of(tensor))
 
 
 def _dtype_of(source: Any) -> dtypes.DType:

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from mgx_mlir.compiler.background_program import StandIn
-from mgx_mlir.compiler.compiled import CompiledProgram, IreeProgram, check_graph
+from mgx_mlir.compiler.compiled import CompiledProgram, IreeProgram
+from mgx_mlir.compiler.recording import check_graph
 from mgx_mlir.compiler.run_limits import RunLimits
 from mgx_mlir.compiler.saved import (
     entry_trees,
@@ -89,7 +90,7 @@ def load(
     compiled: bool = True,
     emulate: bool = False,
     device_id: int = 0,
-    graph: bool = False,
+    graph: bool | None = None,
     hip_graph: bool = False,
     stream_priority: int | None = None,
     trust_code: bool | None = None,
@@ -114,7 +115,7 @@ def load(
     """
     found = read_file(filename, format, huge_pages=huge_pages)
     doubt = found.doubt if trust_code is None else "" if trust_code else _REFUSED
-    how = _How(emulate, device_id, graph or hip_graph, stream_priority)
+    how = _How(emulate, device_id, hip_graph or graph, stream_priority)
     limits = RunLimits.of(max_run_seconds, max_run_memory)
     made = _loaded(found, compiled, how, doubt)
     if limits is not None:
@@ -133,7 +134,7 @@ def load_buffer(
     compiled: bool = True,
     emulate: bool = False,
     device_id: int = 0,
-    graph: bool = False,
+    graph: bool | None = None,
     hip_graph: bool = False,
     stream_priority: int | None = None,
     trust_code: bool = True,
@@ -144,7 +145,7 @@ def load_buffer(
     """
     held = b if isinstance(b, bytes) else bytes(b)
     doubt = "" if trust_code else _REFUSED
-    how = _How(emulate, device_id, graph or hip_graph, stream_priority)
+    how = _How(emulate, device_id, hip_graph or graph, stream_priority)
     return _loaded(read_data(held, format), compiled, how, doubt)
 
 
@@ -255,7 +256,7 @@ class _How:
 
     emulate: bool
     device_id: int
-    graph: bool
+    graph: bool | None
     stream_priority: int | None
 
 

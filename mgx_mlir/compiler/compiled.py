@@ -10,12 +10,12 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from mgx_mlir.compiler.given_outputs import Places
+from mgx_mlir.compiler.recording import open_gpu, recording
 from mgx_mlir.compiler.run_limits import RunLimits
 from mgx_mlir.compiler.stats import CompileStats
 from mgx_mlir.core import dtypes, forks, interrupts
@@ -25,7 +25,6 @@ from mgx_mlir.hardware.machine import available_cpus
 from mgx_mlir.programs.known_inputs import KnownInputs
 from mgx_mlir.programs.lowered import KernelInfo
 from mgx_mlir.programs.signature import Signature
-from mgx_mlir.runtime.device import open_device
 from mgx_mlir.runtime.direct_call import DirectCalls, can_be_direct
 from mgx_mlir.runtime.gpu_calls import device_arch
 from mgx_mlir.targets.executable import Executable
@@ -54,14 +53,6 @@ class Placement:
     emulate: bool = False  # gpu programs run on the emulator
 
 
-def check_graph(target: str, graph: bool, stream_priority: int | None) -> None:
-    """Raise UsageError where the target's programs cannot run as graphs."""
-    if (graph or stream_priority is not None) and target != "gpu":
-        raise UsageError(f"only gpu programs are graphs of a GPU, the target is {target}")
-    if stream_priority is not None and not graph:
-        raise UsageError("stream_priority is for graph=True: the runtime's stream has none")
-
-
 class CompiledProgram:
     """A program ready to run on a target.
 
@@ -69,11 +60,12 @@ class CompiledProgram:
     of each stage and the peak memory; `executable` is the backend's output. `program` is
     the program after the passes. Runs may come from many threads. `device_id` is the number of the
     GPU that it is loaded on. `graph`: each call launches one HIP or CUDA graph, on a stream of
-    `stream_priority`. `can_mark`: `runtime.graphs.mark` works on the module that is loaded.
+    `stream_priority`; None: on NVIDIA's GPUs, where a program can be one. `can_mark`:
+    `runtime.graphs.mark` works on the module that is loaded.
     """
 
     device_id = 0
-    graph = False
+    graph: bool | None = None
     stream_priority: int | None = None
     can_mark = False
     threads: int | None = None  # threads of a run on a CPU, None: by the program's size
@@ -448,13 +440,9 @@ class IreeProgram(CompiledProgram):
                 kind = self.driver if gpu else None
                 library = self._library() if gpu else None
                 chosen = self._of_device(library) if gpu else self
-                make: Any = LoadedModule
-                own: dict[str, Any] = {"library": library}
-                if kind == "cuda" and (self.graph or self.can_mark):
-                    own = self._cuda_graphs()
-                elif gpu and (self.graph or self.can_mark):
-                    make, own = self._recording(library), {}
-                self._loaded = make(
+                make: Any = recording(self, library) if gpu else None
+                own: dict[str, Any] = {} if make else {"library": library}
+                self._loaded = (make or LoadedModule)(
                     chosen.executable.vmfb,
                     chosen.params,
                     inputs=list(chosen.signature.inputs),
@@ -503,16 +491,6 @@ class IreeProgram(CompiledProgram):
 
         return gpu_kind()
 
-    def _cuda_graphs(self) -> dict[str, Any]:
-        """Return the loader of a program whose calls are CUDA graphs. UsageError for markers."""
-        if self.can_mark:
-            raise UsageError(
-                "markers are for AMD GPUs", notes=["NVIDIA's profilers show kernels by their names"]
-            )
-        if self.stream_priority is not None:
-            raise UsageError("stream_priority is for AMD GPUs: CUDA graphs run on IREE's stream")
-        return {"graphs": True}
-
     def _library(self) -> str | None:
         """Return the HIP library to run on; None: the system's."""
         if not self.placement.emulate:
@@ -522,25 +500,10 @@ class IreeProgram(CompiledProgram):
 
         return str(emulator.activate())
 
-    def _recording(self, library: str | None) -> Any:
-        """Return the loader of a module behind a recorder of HIP calls: as a graph, or with
-        markers.
-        """
-        # start-up: few programs need them
-        from mgx_mlir.runtime.gpu_calls import library_file
-        from mgx_mlir.runtime.graphs import GraphModule, markable
-        from mgx_mlir.targets import hip_recorder
-
-        home = open_device("hip", index=self.device_id, library=library)
-        recorder = str(hip_recorder.build(library_file(home)))
-        if self.graph:
-            return partial(GraphModule, home, recorder, self.stream_priority)
-        return partial(markable, recorder)
-
     def _of_device(self, library: str | None) -> IreeProgram:
         """Return the program whose code is for the device."""
 
-        device = open_device(self.driver, index=self.device_id, library=library)
+        device = open_gpu(self.driver, self.device_id, library)
         arch = device_arch(device)
         name = best_of(self.archs, arch) if arch else self.executable.arch
         found = None if name is None else self.for_arch(name)

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mgx_mlir.compiler.compiled import Placement, check_graph
+from mgx_mlir.compiler.compiled import Placement
 from mgx_mlir.compiler.environment import code_variables, left_out_rewrites
 from mgx_mlir.compiler.option_text import option_text
+from mgx_mlir.compiler.recording import check_graph
 from mgx_mlir.compiler.run_limits import RunLimits
 from mgx_mlir.compiler.tuning.solutions import Tuning
 from mgx_mlir.core.errors import UsageError
@@ -89,15 +90,16 @@ class CompileOptions:
     device_id: int = 0
     """Number of the GPU that the program runs on."""
 
-    graph: bool = False
-    """Make each run of a gpu program one launch of a graph: on AMD of a HIP graph that the first
-    run records, of fixed sizes alone; on NVIDIA of a CUDA graph that IREE makes for each run."""
+    graph: bool | None = None
+    """Make each run of a gpu program one launch of a HIP or CUDA graph, which the first run at the
+    dims of its inputs records. None: on NVIDIA's GPUs, where a program reads no values on the
+    host."""
 
     hip_graph: bool = False
     """The same as `graph`, by its older name."""
 
     stream_priority: int | None = None
-    """Priority of the stream of a HIP graph."""
+    """Priority of the stream of a HIP or CUDA graph."""
 
     max_run_seconds: float | None = None
     """Limit of each run in seconds: a run is in a process of its own, which ends there
@@ -136,8 +138,8 @@ class CompileOptions:
         if not isinstance(self.sizes, Mapping):
             object.__setattr__(self, "sizes", tuple(self.sizes))
         graph = self.graph or self.hip_graph
-        object.__setattr__(self, "graph", graph)
-        object.__setattr__(self, "hip_graph", graph)
+        object.__setattr__(self, "graph", graph or self.graph)
+        object.__setattr__(self, "hip_graph", bool(graph))
 
     def _wrong(self) -> Iterator[tuple[str, Sequence[str]]]:
         """Yield an error for each wrong option, with notes."""

@@ -19,12 +19,13 @@ from typing import Any
 import numpy as np
 
 import mgx_mlir
+from mgx_mlir.compiler.recording import open_gpu
 from mgx_mlir.core.errors import MgxError
 from mgx_mlir.debug.system_check import BAD, OK, SKIPPED, Check
 from mgx_mlir.hardware.architectures import driver_of
 from mgx_mlir.hardware.machine import HIP_VARIABLE
 from mgx_mlir.runtime import gpu_api, gpu_calls, hip_library
-from mgx_mlir.runtime.device import Device, open_device
+from mgx_mlir.runtime.device import Device
 from mgx_mlir.runtime.device_memory import DeviceTensor
 from mgx_mlir.targets import emulator
 from mgx_mlir.targets.devices import gpu_kind
@@ -93,7 +94,7 @@ def _checks(device_id: int, emulate: bool) -> Iterator[Check]:
         library = str(emulator.activate()) if emulate else None
         if kind == "hip":
             yield _functions(kind, os.environ.get(HIP_VARIABLE, "") if library is None else library)
-        device = open_device(kind, index=device_id, library=library)
+        device = open_gpu(kind, device_id, library)
     except MgxError as e:
         yield Check(gpu_api.APIS[kind].name, BAD, e.message, tuple(e.notes))
         return

@@ -38,7 +38,7 @@ _CUDA_FLAGS = ("--cuda_async_allocations=false",)
 class Device:
     """A HAL device. `is_local`: it computes in host memory, so buffers can be mapped. `index`
     counts the GPUs of `library`, the folder or file of a HIP library ("": the system's).
-    `graphs`: IREE's CUDA driver makes a graph of what a call submits."""
+    `records`: a recorder (runtime/graphs.py) sees its calls."""
 
     kind: str
     threads: int
@@ -46,7 +46,7 @@ class Device:
     index: int = 0
     library: str = ""
     fork: int = 0  # the process that made it: `forks.count()`
-    graphs: bool = False
+    records: bool = False
 
     def __str__(self) -> str:
         if self.is_local:
@@ -145,19 +145,19 @@ def choose(kind: str | None, threads: int | None) -> tuple[str, int]:
 
 def open_device(
     kind: str | None = None, threads: int | None = None, index: int = 0, library: str | None = None,
-    *, records: bool = False, graphs: bool = False,
+    *, records: bool = False,
 ) -> Device:  # fmt: skip
     """Return a device, opened once; `index` selects one of several GPUs.
 
     `library`: the folder or file of a HIP library, in place of what the environment names or the
-    system has; a process may use several. records: the library is a recorder (runtime/graphs.py),
-    to which freed memory is returned instead of the driver's free list. graphs: for a cuda device,
-    see `Device`. Errors: TargetError where there is no such device; UsageError.
+    system has; a process may use several. records: a recorder (runtime/graphs.py) sees its calls.
+    On HIP `library` is the recorder, to which freed memory is returned instead of the driver's free
+    list. Errors: TargetError where there is no such device; UsageError.
     """
     kind, count = choose(kind, threads)
     if kind == "hip":
         library = os.environ.get(HIP_VARIABLE, "") if library is None else library
-    key = (kind, count, index, library or "", graphs)
+    key = (kind, count, index, library or "", records)
     with _lock:
         found = _devices.get(key)
         if found is not None and found.is_lost:
@@ -166,7 +166,7 @@ def open_device(
             found = None
         if found is None:
             vm_instance()
-            found = _devices[key] = _create(*key, records)
+            found = _devices[key] = _create(*key)
         return found
 
 
@@ -198,9 +198,7 @@ def is_open(kind: str, library: str = "") -> bool:
         return any((k, at) == (kind, library) for k, _, _, at, _ in _devices)
 
 
-def _create(
-    kind: str, threads: int, index: int, library: str, graphs: bool, records: bool
-) -> Device:
+def _create(kind: str, threads: int, index: int, library: str, records: bool) -> Device:
     import iree.runtime as rt  # lazy: slow to load, and only calls need it
 
     if kind == "local-task":
@@ -218,7 +216,7 @@ def _create(
         return Device(kind, threads, _immortal(hal), index, library, forks.count())
     api = APIS[kind]
     try:
-        driver = _immortal(_hip_driver(library, records) if api is HIP else _cuda_driver(graphs))
+        driver = _immortal(_hip_driver(library, records) if api is HIP else _cuda_driver())
         rows = driver.query_available_devices()
         if not 0 <= index < len(rows):
             raise TargetError(_no_device(api, index, len(rows)))
@@ -228,7 +226,7 @@ def _create(
         hal = driver.create_device(rows[index]["device_id"], allocators=kept)
     except IREE_ERRORS as e:
         raise _no_gpu(api, library, e) from e
-    return Device(kind, threads, _immortal(hal), index, library, forks.count(), graphs)
+    return Device(kind, threads, _immortal(hal), index, library, forks.count(), records)
 
 
 def _create_driver(kind: str) -> Any:
@@ -273,12 +271,11 @@ def _hip_driver(library: str, records: bool) -> Any:
             os.environ[HIP_VARIABLE] = before
 
 
-def _cuda_driver(graphs: bool) -> Any:
-    """Create a cuda driver. graphs: what a call submits becomes a CUDA graph of one launch."""
+def _cuda_driver() -> Any:
+    """Create a cuda driver."""
     import iree.runtime as rt  # lazy: slow to load, and only calls need it
 
-    # read when the driver is made
-    rt.flags.parse_flags(f"--cuda_use_streams={str(not graphs).lower()}", *_CUDA_FLAGS)
+    rt.flags.parse_flags(*_CUDA_FLAGS)  # read when the driver is made
     return _create_driver("cuda")
 
 

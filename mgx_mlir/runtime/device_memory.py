@@ -31,6 +31,7 @@ class DeviceTensor:
     def __init__(self, device: Device, view: Any, dtype: DType, dims: Sequence[int]) -> None:
         self.device, self.view = device, view
         self.dtype, self.dims = dtype, tuple(dims)
+        self._address = 0  # known once it was asked for
 
     @classmethod
     def of(cls, device: Device, array: np.ndarray, dtype: DType | None = None) -> DeviceTensor:
@@ -124,14 +125,21 @@ class DeviceTensor:
 
     def address(self) -> int:
         """Return the device address of the first element."""
+        if self._address:
+            return self._address
         try:
             capsule = self.dlpack()
         except RunError:  # a type that DLPack or the binding has no number for
             capsule = self._as_bytes().dlpack()
-        get = ctypes.pythonapi.PyCapsule_GetPointer
-        get.restype, get.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
-        tensor = _DLTensor.from_address(get(capsule, b"dltensor"))
-        return (tensor.data or 0) + tensor.byte_offset
+        tensor = _DLTensor.from_address(_pointer_of(capsule, b"dltensor"))
+        self._address = (tensor.data or 0) + tensor.byte_offset
+        return self._address
+
+
+# a prototype of its own: other packages set the types of the one that `ctypes.pythonapi` shares
+_pointer_of = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
+    ("PyCapsule_GetPointer", ctypes.pythonapi)
+)
 
 
 class _DLTensor(ctypes.Structure):
@@ -161,29 +169,38 @@ class _Managed(ctypes.Structure):
     )
 
 
-def from_dlpack(device: Device, source: Any, dtype: DType, *, wait: bool = False) -> DeviceTensor:
+def from_dlpack(device: Device, source: Any, dtype: DType) -> DeviceTensor:
     """Take another library's tensor in the device's memory, without a copy.
 
-    wait: return when that library's work on the tensor is done. A stream of ours waits for that
+    It returns when that library's work on the tensor is done: a stream of ours waits for that
     library's current stream, and is synchronized.
     Errors: TargetError for memory of another kind or device; RunError where it cannot be taken.
     """
-    kind, index = source.__dlpack_device__()
-    if (kind, index) != (device.api.dlpack, device.index):
+    refuse_other(device, source.__dlpack_device__())
+    # its calls need the device
+    from mgx_mlir.runtime.gpu_streams import own_stream
+
+    try:
+        stream = own_stream(device)
+        capsule = source.__dlpack__(stream=stream.address)
+        stream.synchronize()
+    except IREE_ERRORS as e:
+        raise RunError(f"the tensor cannot be taken: {short(e)}") from e
+    return from_capsule(device, capsule, dtype)
+
+
+def refuse_other(device: Device, place: tuple[int, int]) -> None:
+    """Raise TargetError for memory that DLPack says is of another kind or device."""
+    if place != (device.api.dlpack, device.index):
         raise TargetError(
             f"expected memory of {device.api.name} device {device.index}, got DLPack device "
-            f"({kind}, {index})"
+            f"({place[0]}, {place[1]})"
         )
-    try:
-        if wait:
-            # its calls need the device
-            from mgx_mlir.runtime.gpu_streams import own_stream
 
-            stream = own_stream(device)
-            capsule = source.__dlpack__(stream=stream.address)
-            stream.synchronize()
-        else:
-            capsule = source.__dlpack__()
+
+def from_capsule(device: Device, capsule: Any, dtype: DType) -> DeviceTensor:
+    """Take the tensor of a DLPack capsule, of memory of the device. Errors: RunError."""
+    try:
         view = device.hal.from_dlpack_capsule(capsule)
     except IREE_ERRORS as e:
         raise RunError(f"the tensor cannot be taken: {short(e)}") from e

@@ -42,6 +42,8 @@ _FUNCTIONS: dict[str, tuple[Row | None, Row | None]] = {
     "event_record": (("hipEventRecord",), ("cuEventRecord",)),
     "event_synchronize": (("hipEventSynchronize",), ("cuEventSynchronize",)),
     "event_elapsed": (("hipEventElapsedTime",), ("cuEventElapsedTime",)),
+    "graph_create": (("hipGraphCreate",), ("cuGraphCreate",)),
+    "graph_instantiate": (("hipGraphInstantiate",), ("cuGraphInstantiateWithFlags",)),
     "graph_launch": (("hipGraphLaunch",), ("cuGraphLaunch",)),
     "driver_version": (("hipDriverGetVersion",), ("cuDriverGetVersion",)),
     # only HIP: a failed call's error is returned again by a later call

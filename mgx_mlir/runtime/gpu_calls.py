@@ -120,7 +120,7 @@ class _Entered:
     __slots__ = ("_context", "_library", "_pushed")
 
     def __init__(self, device: Device) -> None:
-        self._library, self._context = loaded(device.api, device.library), _context(device)
+        self._library, self._context = loaded(device.api, device.library), context_of(device)
         self._pushed = False
 
     def __enter__(self) -> None:
@@ -162,7 +162,7 @@ def current(device: Device) -> Iterator[Any]:
 
 
 @lru_cache(maxsize=64)
-def _context(device: Device) -> ctypes.c_void_p:
+def context_of(device: Device) -> ctypes.c_void_p:
     """Return the context that all libraries of a process share on a CUDA device; kept for ever."""
     library = loaded(device.api, device.library)
     handle, context = ctypes.c_int(), ctypes.c_void_p()

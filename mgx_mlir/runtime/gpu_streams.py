@@ -51,7 +51,7 @@ def wait_for_readers(device: Device) -> None:
 
 
 class Copies:
-    """Copies between host memory and a device's, on a stream of ours. Errors: RunError."""
+    """Copies to, from and within a device's memory, on a stream of ours. Errors: RunError."""
 
     def __init__(self, device: Device) -> None:
         self._device = device
@@ -66,6 +66,11 @@ class Copies:
         """Ask for a copy to host memory."""
         if nbytes:
             self._asked.append(("copy_to_host_async", to, source, nbytes))
+
+    def within(self, to: int, source: int, nbytes: int) -> None:
+        """Ask for a copy between two places of the device."""
+        if nbytes:
+            self._asked.append(("copy_within_async", to, source, nbytes))
 
     def drop(self) -> None:
         """Forget what was asked for."""

@@ -1,15 +1,16 @@
-"""A loaded program whose calls are one launch of a HIP graph, or whose launches are marked.
+"""A loaded program whose calls are one launch of a HIP or CUDA graph, or whose launches are marked.
 
 The first call runs normally, through a recorder (native/record): a library that adds the runtime's
-launches, device copies and fills to a graph. Later calls copy the inputs to the first call's
-memory, launch the graph, and copy the results. The memory of the
-first call stays with the graph.
+launches, device copies and fills to a graph. Later calls with inputs of the same dims copy the
+inputs to the first call's memory, launch the graph, and copy the results. The memory of the
+recorded call stays with the graph.
 """
 
 from __future__ import annotations
 
 import contextlib
 import ctypes
+import functools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -17,18 +18,27 @@ from typing import Any
 import numpy as np
 
 from mgx_mlir.core import forks, interrupts
-from mgx_mlir.core.errors import RunError, UsageError
+from mgx_mlir.core.errors import RunError, TargetError, UsageError
 from mgx_mlir.core.given import native
-from mgx_mlir.runtime import gpu_calls
+from mgx_mlir.runtime import gpu_api, gpu_calls
 from mgx_mlir.runtime.buffers import address
 from mgx_mlir.runtime.device import Device, forget, open_device
 from mgx_mlir.runtime.device_memory import DeviceTensor
-from mgx_mlir.runtime.gpu_streams import Stream
+from mgx_mlir.runtime.gpu_api import CUDA
+from mgx_mlir.runtime.gpu_memory import memory, trim
+from mgx_mlir.runtime.gpu_streams import Copies, Stream, wait_for_readers
 from mgx_mlir.runtime.iree_runtime import LoadedModule
 from mgx_mlir.runtime.ports import Port
 
+_MOST_GRAPHS = 16  # recordings of a program
+_MOST_SEEN = 256  # dims that came once, and are a graph when they come again
+_SHARE = 8  # recordings of a program with dynamic dims may take this share of a device's memory
+
 # a recording captures all work of its device, so other users of such devices wait
 _turn = forks.lock(waits=True)
+
+Argument = np.ndarray | DeviceTensor
+Dims = tuple[tuple[int, ...], ...]
 
 
 def markable(recorder: str, *args: Any, **kwargs: Any) -> LoadedModule:
@@ -53,95 +63,186 @@ def mark(module: LoadedModule, begin: Any, end: Any) -> Iterator[None]:
             library.mgxMarkers(None, None)
 
 
-class GraphModule:
-    """A module loaded on a GPU, which must have fixed sizes; `run` and `run_on_device` as there.
+@functools.lru_cache(maxsize=8)
+def recorder_of(home: Device, folder: str) -> Recorder:
+    """Return the recorder in a folder for a device. TargetError where IREE does not go through it.
 
-    `home` is the same GPU opened without a recorder; arguments and results are in its memory.
-    `recorder`: the folder of the recorder over its library. `priority`: of the stream that
-    the graph runs on. Errors: UsageError for dynamic dims, and at the first call for a program that
-    reads values on the host (a loop, a branch); TargetError.
+    Of CUDA it must have been loaded ahead of the first device (`gpu_api.loaded`).
+    """
+    return Recorder(home, folder)
+
+
+class Recorder:
+    """A device of IREE's whose driver library is a recorder, beside `home`, which it records for.
+
+    Memory is of both: they are one GPU.
+    """
+
+    def __init__(self, home: Device, folder: str) -> None:
+        self.home, self.folder = home, folder
+        self.library = gpu_api.loaded(home.api, folder)
+        if home.api is CUDA:
+            self._place = gpu_calls.context_of(home)
+        else:
+            self._place = ctypes.c_void_p(home.index)
+
+    def device(self) -> Device:
+        """Return the device that is recorded: another one where it has failed."""
+        if self.home.api is not CUDA:
+            return open_device("hip", index=self.home.index, library=self.folder, records=True)
+        self.library.mgxDevice(1)
+        try:
+            found = open_device("cuda", index=self.home.index, records=True)
+        finally:
+            count = self.library.mgxDevice(0)
+        if not count:
+            raise TargetError(
+                "calls cannot be recorded: IREE has a CUDA library that was loaded before",
+                notes=["load mgx_mlir ahead of what loads 'libcuda.so' by this name"],
+            )
+        return found
+
+    def begin(self) -> None:
+        """Begin to record. Errors: RunError."""
+        with gpu_calls.current(self.home):
+            self.check("graph_create", self.library.mgxRecordBegin())
+
+    def check(self, name: str, status: int) -> None:
+        """Raise RunError where a call of the recorder's failed."""
+        self.home.api.check(gpu_api.loaded(self.home.api, self.home.library), name, status)
+
+    def replay(self, handle: Any, stream: Any, given: Any, taken: Any, wait: bool) -> None:
+        """Launch a recording between copies. Errors: RunError."""
+        status = self.library.mgxReplay(
+            handle, self._place, stream, given, ctypes.c_size_t(len(given)), taken,
+            ctypes.c_size_t(len(taken)), wait,
+        )  # fmt: skip
+        if status:
+            self.check("graph_launch", status)
+
+
+class GraphModule:
+    """A module loaded on a GPU; `run` and `run_on_device` as those of LoadedModule.
+
+    `recorder.home` is the same GPU opened without a recorder; arguments and results are in its
+    memory. `priority`: of the stream that the graph runs on. `is_required`: a program that
+    reads values on the host (a loop, a branch) is a UsageError at its first call; otherwise, and
+    at dims of inputs that come for the first time in a program of dynamic dims, it runs by
+    launches. Errors: TargetError.
     """
 
     may_be_lost = True
     prepared = None
 
     def __init__(
-        self, home: Device, recorder: str, priority: int | None, *args: Any, **kwargs: Any
+        self, recorder: Recorder, priority: int | None, is_required: bool, *args: Any, **kwargs: Any
     ) -> None:
-        self._recorded: _Recorded | None = None
+        self._recorder, self._is_required = recorder, is_required
+        self._calls: dict[Dims, Replay] = {}  # the latest last
+        self._seen: set[Dims] = set()
         self._lock = forks.lock(waits=True)
-        self.device, self._stream = home, Stream(home, priority)
+        self.device = recorder.home
+        self._stream = Stream(self.device, priority)
         with _turn:
-            self._at = open_device("hip", index=home.index, library=recorder, records=True)
-            self._inner = LoadedModule(*args, library=recorder, records=True, **kwargs)
+            self._at = recorder.device()
+            library = None if self.device.api is CUDA else recorder.folder
+            self._inner = LoadedModule(*args, library=library, records=True, **kwargs)
         self.inputs, self.outputs = self._inner.inputs, self._inner.outputs
-        dynamic_ones = [p.label for p in (*self.inputs, *self.outputs) if p.static is None]
-        if dynamic_ones:
-            self._inner.close()
-            raise UsageError(
-                f"a HIP graph is for a program of fixed sizes, {dynamic_ones[0]} has dynamic dims",
-                notes=["state the sizes, or leave graph (--graph) out"],
-            )
+        self._is_static = all(p.static is not None for p in self.inputs)
+        self._is_apart = False  # set for a program that reads values on the host: it is launches
 
-    def run(
-        self, args: Sequence[np.ndarray | DeviceTensor], shapes: object = None
-    ) -> list[np.ndarray]:
+    def run(self, args: Sequence[Argument], shapes: object = None) -> list[np.ndarray]:
         """Call it with arrays or device tensors in order; return the results in host memory."""
-        return self._call(args, self._to_host)
+        return self._call(
+            args, lambda port, dims: np.empty(dims, port.np), address, self._inner.run
+        )
 
-    def run_on_device(self, args: Sequence[np.ndarray | DeviceTensor]) -> list[DeviceTensor]:
+    def run_on_device(self, args: Sequence[Argument]) -> list[DeviceTensor]:
         """Call it, and leave the results in new memory of the device."""
-        return self._call(args, self._to_new)
+        home = self.device
 
-    def function_for(self, args: Sequence[object]) -> str:
-        """Return the function that is run: there is one."""
-        return "main"
+        def launched(given: Sequence[Argument]) -> list[DeviceTensor]:
+            found = self._inner.run_on_device(given)
+            return [DeviceTensor(home, t.view, t.dtype, t.dims) for t in found]
+
+        return self._call(
+            args, lambda port, dims: DeviceTensor.empty(home, port.dtype, dims),
+            DeviceTensor.address, launched,
+        )  # fmt: skip
+
+    def recorded(self, args: Sequence[Argument]) -> Replay | None:
+        """Return the call at the dims of these inputs; None where it is made by launches.
+
+        Where dims of a program of dynamic dims came once before, a call is made and recorded.
+        """
+        self.device.check()
+        checked = self._all_checked(args)
+        with self._lock:
+            return self._replay(checked)
+
+    @property
+    def recorded_on(self) -> Device:
+        """The device that was recorded: of the program's own queue, which a fault takes along."""
+        return self._at
+
+    @property
+    def stream(self) -> int:
+        """The address of the stream that calls from the host run on."""
+        return self._stream.address
+
+    def function_for(self, args: Sequence[Argument]) -> str:
+        """Return the function that is run for these inputs."""
+        return self._inner.function_for(args)
 
     def close(self) -> None:
-        """Give back the graph, the code and the weights."""
+        """Give back the graphs, the code and the weights."""
         with self._lock:
-            recorded, self._recorded = self._recorded, None
-            if recorded is not None:
-                recorded.drop()
+            calls, self._calls = self._calls, {}
+            for call in calls.values():
+                call.drop()
             self._inner.close()
 
     def __del__(self) -> None:
-        if getattr(self, "_recorded", None) is not None:
+        if getattr(self, "_calls", None):
             with interrupts.later():
                 self.close()
 
     @interrupts.held
     def _call(
-        self,
-        args: Sequence[np.ndarray | DeviceTensor],
-        take: Callable[[_Recorded, _Queue], list[Any]],
-    ) -> list[Any]:
+        self, args: Sequence[Argument], new: Callable[[Port, tuple[int, ...]], Any],
+        place: Callable[[Any], int], launched: Callable[[Sequence[Argument]], list[Any]],
+    ) -> list[Any]:  # fmt: skip
         self.device.check()
-        if len(args) != len(self.inputs):
-            raise RunError(f"expected {len(self.inputs)} inputs, got {len(args)}")
-        pairs = zip(self.inputs, args, strict=True)
-        checked = [self._checked(port, a) for port, a in pairs]
+        checked = self._all_checked(args)
+        wait_for_readers(self.device)
         with self._lock:
-            if self._inner.lanes is None:
-                raise RunError("the program is closed")
-            queue = _Queue(self.device, self._stream)
             try:
-                if self._recorded is None:
-                    self._recorded = self._record(checked)
-                else:
-                    for place, a in zip(self._recorded.inputs, checked, strict=True):
-                        queue.put(place, a)
-                    queue.launch(self._recorded.executable)
-                found = take(self._recorded, queue)
-                queue.finish()
+                call = self._replay(checked)
+                if call is None:
+                    if len(self._seen) >= _MOST_SEEN:
+                        self._seen.clear()
+                    self._seen.add(tuple(_dims(a) for a in checked))
+                    with _turn:
+                        return launched([self._moved(a) for a in checked])
+                found = [new(p, d) for p, d in zip(self.outputs, call.dims, strict=True)]
+                call.launch(
+                    [_place(a) for a in checked], [place(a) for a in found], self._stream.address,
+                    wait=True,
+                )  # fmt: skip
             except RunError as e:
                 forget(self._at, e)
                 raise
             return found
 
-    def _checked(self, port: Port, arg: np.ndarray | DeviceTensor) -> np.ndarray | DeviceTensor:
+    def _all_checked(self, args: Sequence[Argument]) -> list[Argument]:
+        if len(args) != len(self.inputs):
+            raise RunError(f"expected {len(self.inputs)} inputs, got {len(args)}")
+        return [self._checked(port, a) for port, a in zip(self.inputs, args, strict=True)]
+
+    def _checked(self, port: Port, arg: Argument) -> Argument:
         if isinstance(arg, DeviceTensor):
-            port.check(arg.shadow)
+            if arg.dims != port.static or arg.dtype is not port.dtype:
+                port.check(arg.shadow)
             if arg.device is not self.device:
                 raise RunError(f"{port.label} expected memory of {self.device}, got {arg.device}")
             return arg
@@ -151,65 +252,135 @@ class GraphModule:
         port.check(a)
         return a
 
-    def _record(self, args: Sequence[np.ndarray | DeviceTensor]) -> _Recorded:
-        """Make the first call. Its results are in the recording's memory."""
+    def _moved(self, a: Argument) -> Argument:
+        """Return an argument as one of the device that is recorded."""
+        if isinstance(a, DeviceTensor):
+            return DeviceTensor(self._at, a.view, a.dtype, a.dims)
+        return a
+
+    def _replay(self, args: Sequence[Argument]) -> Replay | None:
+        """Return the recorded call at the dims of checked inputs; it is recorded where it pays."""
+        if self._inner.lanes is None:
+            raise RunError("the program is closed")
+        if self._is_apart:
+            return None
+        dims = tuple(_dims(a) for a in args)
+        call = self._calls.get(dims)
+        if call is not None:
+            return call
+        if not (self._is_static or self._is_required or dims in self._seen):
+            return None  # sizes that come once are no graph
+        call = self._record(args, dims)
+        if call is None:
+            self._is_apart = True
+            return None
+        self._calls[dims] = call
+        if not self._is_static:
+            self._make_room()
+        return call
+
+    def _make_room(self) -> None:
+        """Drop the earliest recordings where there are many, or they hold much memory."""
+        most = memory(self.device).total // _SHARE
+        while len(self._calls) > 1 and (
+            len(self._calls) > _MOST_GRAPHS or sum(c.nbytes for c in self._calls.values()) > most
+        ):
+            self._calls.pop(next(iter(self._calls))).drop()
+
+    def _record(self, args: Sequence[Argument], dims: Dims) -> Replay | None:
+        """Make the first call; None for one that reads values on the host."""
         with _turn:
-            places = [DeviceTensor.empty(self._at, p.dtype, p.dims) for p in self.inputs]
-            queue = _Queue(self.device, self._stream)
-            for place, a in zip(places, args, strict=True):
-                queue.put(place, a)
-            queue.finish()
-            recorded = _Recorded(self._at, places)
+            ports = zip(self.inputs, dims, strict=True)
+            places = [DeviceTensor.empty(self._at, p.dtype, d) for p, d in ports]
+            copies = Copies(self.device)
+            for to, a in zip(places, args, strict=True):
+                kind = copies.within if isinstance(a, DeviceTensor) else copies.to_device
+                kind(to.address(), _place(a), to.nbytes)
+            copies.finish()
+            # blocks that are kept for later calls would be those of later calls, too
+            trim(self._at)
+            call = Replay(self._recorder, self._lock, places)
             try:
-                recorded.results = self._inner.run_on_device(places)
-                recorded.end()
+                call.end(self._inner.run_on_device(places))
             except BaseException:
-                recorded.give_up()
+                call.give_up()
                 raise
-        if recorded.on_host:
-            recorded.drop()
-            raise UsageError(
-                "the program cannot be one HIP graph: it reads values on the host, as loops and "
-                "branches do",
-                notes=["leave graph (--graph) out"],
-            )
-        return recorded
-
-    def _to_host(self, recorded: _Recorded, queue: _Queue) -> list[np.ndarray]:
-        found = [np.empty(t.dims, t.dtype.np) for t in recorded.results]
-        for t, a in zip(recorded.results, found, strict=True):
-            queue.get(t, a)
-        return found
-
-    def _to_new(self, recorded: _Recorded, queue: _Queue) -> list[DeviceTensor]:
-        found = [DeviceTensor.empty(self.device, t.dtype, t.dims) for t in recorded.results]
-        for t, own in zip(recorded.results, found, strict=True):
-            queue.put(own, t)
-        return found
+            finally:
+                trim(self._at)
+        if not call.on_host:
+            return call
+        call.drop()
+        if not self._is_required:
+            return None
+        name = self.device.api.name
+        raise UsageError(
+            f"the program cannot be one {name} graph: it reads values on the host, as loops and "
+            "branches do",
+            notes=["leave graph (--graph) out"],
+        )
 
 
-class _Recorded:
-    """A recorded call: its graph, and the memory of its inputs and results."""
+class _Copy(ctypes.Structure):
+    """Copy (native/record/recording.h)."""
 
-    def __init__(self, device: Device, inputs: list[DeviceTensor]) -> None:
-        self.device, self.inputs = device, inputs
-        self.results: list[DeviceTensor] = []
-        self._handle, self.executable = ctypes.c_void_p(), ctypes.c_void_p()
-        self.nodes, self.on_host = 0, False
-        with gpu_calls.current(device) as library:
-            device.api.check(library, "hipGraphCreate", library.mgxRecordBegin())
+    _fields_ = (("to", ctypes.c_void_p), ("source", ctypes.c_void_p), ("size", ctypes.c_size_t))
 
-    def end(self) -> None:
-        """Instantiate the graph. RunError where HIP refuses."""
-        nodes, on_host = ctypes.c_uint64(), ctypes.c_int()
-        gpu_calls.device_synchronize(self.device)
-        with gpu_calls.current(self.device) as library:
-            status = library.mgxRecordEnd(
-                ctypes.byref(self._handle), ctypes.byref(self.executable), ctypes.byref(nodes),
+
+class Replay:
+    """A recorded call: its graph, and the memory of its inputs and results.
+
+    `dims`: of its results; `nbytes`: of the memory that it allocated.
+
+    `lock` is held by who launches or drops it.
+    """
+
+    def __init__(self, recorder: Recorder, lock: Any, inputs: list[DeviceTensor]) -> None:
+        self._recorder, self.lock, self._inputs = recorder, lock, inputs
+        self._results: list[DeviceTensor] = []
+        self._handle = ctypes.c_void_p()
+        self.dims: Dims = ()
+        self.nodes, self.nbytes, self.on_host = 0, 0, False
+        self._given, self._taken = (_Copy * len(inputs))(), (_Copy * 0)()
+        for c, t in zip(self._given, inputs, strict=True):
+            c.to, c.size = t.address(), t.nbytes
+        recorder.begin()
+
+    def end(self, results: Sequence[DeviceTensor] = ()) -> None:
+        """Instantiate the graph. Errors: RunError where the driver refuses."""
+        nodes, nbytes, on_host = ctypes.c_uint64(), ctypes.c_uint64(), ctypes.c_int()
+        gpu_calls.device_synchronize(self._recorder.home)
+        with gpu_calls.current(self._recorder.home):
+            status = self._recorder.library.mgxRecordEnd(
+                ctypes.byref(self._handle), ctypes.byref(nodes), ctypes.byref(nbytes),
                 ctypes.byref(on_host),
             )  # fmt: skip
-            self.device.api.check(library, "hipGraphInstantiate", status)
-        self.nodes, self.on_host = nodes.value, bool(on_host.value)
+        self._recorder.check("graph_instantiate", status)
+        self.nodes, self.nbytes, self.on_host = nodes.value, nbytes.value, bool(on_host.value)
+        self._results, self.dims = list(results), tuple(t.dims for t in results)
+        self._taken = (_Copy * len(results))()
+        for c, t in zip(self._taken, results, strict=True):
+            c.source, c.size = t.address(), t.nbytes
+
+    @property
+    def is_dropped(self) -> bool:
+        """Return whether it cannot be launched any more."""
+        return not self._handle
+
+    def launch(
+        self, sources: Sequence[int], targets: Sequence[int], stream: int, *, wait: bool
+    ) -> None:
+        """Copy inputs from addresses, launch, and copy results to addresses, all on a stream.
+
+        Addresses are of the host or the device. wait: it is done on return; without it the caller
+        keeps host memory until the stream has come so far. Errors: RunError.
+        """
+        if self.is_dropped:
+            raise RunError("the program is closed")
+        for c, at in zip(self._given, sources):  # noqa: B905  (as many)
+            c.source = at
+        for c, at in zip(self._taken, targets):  # noqa: B905  (as many)
+            c.to = at
+        self._recorder.replay(self._handle, ctypes.c_void_p(stream), self._given, self._taken, wait)
 
     def give_up(self) -> None:
         """End a recording whose call failed, and drop it."""
@@ -218,48 +389,22 @@ class _Recorded:
         self.drop()
 
     def drop(self) -> None:
-        """Give back the graph; then the memory."""
-        with gpu_calls.current(self.device) as library:
-            if self._handle:
-                library.mgxRecordDrop(self._handle)
-        self.inputs, self.results = [], []
+        """Give back the graph, once nothing launches it; then the memory."""
+        handle, self._handle = self._handle, ctypes.c_void_p()
+        if handle:
+            with contextlib.suppress(RunError):  # a device that failed has nothing to wait for
+                gpu_calls.device_synchronize(self._recorder.home)
+            with gpu_calls.current(self._recorder.home):
+                self._recorder.library.mgxRecordDrop(handle)
+        self._inputs, self._results = [], []
 
 
-class _Queue:
-    """Copies and launches on one stream, complete after `finish`. Errors: RunError.
+def _dims(a: Argument) -> tuple[int, ...]:
+    return a.dims if isinstance(a, DeviceTensor) else a.shape
 
-    `device` was opened without a recorder, which would capture these calls.
-    """
 
-    def __init__(self, device: Device, stream: Stream) -> None:
-        self._device, self._stream = device, ctypes.c_void_p(stream.address)
-        self._todo: list[tuple[str, tuple[Any, ...]]] = []
+def _place(a: Argument) -> int:
+    return a.address() if isinstance(a, DeviceTensor) else address(a)
 
-    def put(self, place: DeviceTensor, source: np.ndarray | DeviceTensor) -> None:
-        """Copy an array, or another tensor of the device, to a tensor."""
-        if isinstance(source, DeviceTensor):
-            self._copy(place.address(), source.address(), place.nbytes, "copy_within_async")
-        else:
-            self._copy(place.address(), address(source), place.nbytes, "copy_to_device_async")
 
-    def get(self, source: DeviceTensor, to: np.ndarray) -> None:
-        """Copy a tensor to an array."""
-        self._copy(address(to), source.address(), source.nbytes, "copy_to_host_async")
-
-    def _copy(self, to: int, source: int, nbytes: int, name: str) -> None:
-        if nbytes:
-            places = ctypes.c_void_p(to), ctypes.c_void_p(source)
-            self._todo.append((name, (*places, ctypes.c_size_t(nbytes))))
-
-    def launch(self, executable: ctypes.c_void_p) -> None:
-        """Launch a graph."""
-        self._todo.append(("graph_launch", (executable,)))
-
-    def finish(self) -> None:
-        """Submit all of it to the driver library, and wait."""
-        todo, self._todo = self._todo, []
-        api = self._device.api
-        with gpu_calls.current(self._device) as library:
-            for name, args in todo:
-                api.call(library, name, *args, self._stream)
-            api.call(library, "stream_synchronize", self._stream)
+__all__ = ["GraphModule", "Recorder", "Replay", "mark", "markable", "recorder_of"]

@@ -62,8 +62,8 @@ class LoadedModule:
     sizes. in_place: (input, output) of results that `run_in_place` writes to inputs' memory.
     input_alignment: of the address of an input that is read in place; others are copied.
 
-    lanes: how many calls run side by side on a CPU, None: one for each CPU. records, graphs:
-    see `open_device`.
+    lanes: how many calls run side by side on a CPU, None: one for each CPU. records: see
+    `open_device`.
 
     `run` is thread-safe; calls on a GPU are serialized.
     Errors: FileError for a damaged module or missing parameter, TargetError for a module of
@@ -90,14 +90,11 @@ class LoadedModule:
         input_alignment: int = ALIGNMENT,
         lanes: int | None = None,
         records: bool = False,
-        graphs: bool = False,
     ) -> None:
         import iree.runtime as rt  # the runtime takes long to load, and only calls need it
 
         self._rt = rt
-        self.device: Device = open_device(
-            device, threads, device_id, library, records=records, graphs=graphs
-        )
+        self.device: Device = open_device(device, threads, device_id, library, records=records)
         self._hal = self.device.hal
         self._is_local = self.device.is_local
         self.may_be_lost = self.device.kind != "local-sync"
@@ -427,7 +424,8 @@ class LoadedModule:
         arguments = rt.VmVariantList(len(ports))
         for port, arg in zip(ports, args, strict=True):
             if isinstance(arg, DeviceTensor):
-                port.check(arg.shadow)
+                if arg.dims != port.static or arg.dtype is not port.dtype:
+                    port.check(arg.shadow)
                 if arg.device is not self.device:
                     failed = ", which has failed" if has_failed(arg.device) else ""
                     raise RunError(

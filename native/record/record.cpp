@@ -4,22 +4,17 @@
 //
 // HIP's other functions are found in the library that this one is linked with. Built with MGX_HIP, the
 // file of that library.
-#include <cstdint>
 #include <cstring>
-#include <map>
-#include <memory>
-#include <mutex>
-#include <set>
 #include <string>
-#include <vector>
 
 #include <dlfcn.h>
 
-#define API extern "C" __attribute__((visibility("default")))
+#include "recording.h"
 
 namespace {
 
-constexpr int kSuccess = 0, kInvalidValue = 1, kNotFound = 500, kToHost = 2;
+constexpr int kNotFound = 500, kToHost = 2, kAnywhere = 4;
+constexpr std::uint32_t kNoTiming = 2;
 
 template <class F>
 F real(const char* name, F) {
@@ -34,23 +29,6 @@ template <class... A>
 int call(const char* name, A... a) {
   const auto f = real(name, static_cast<int (*)(A...)>(nullptr));
   return f != nullptr ? f(a...) : kNotFound;
-}
-
-// Nodes one behind the other, as the streams were given their work.
-struct Recording {
-  void *graph = nullptr, *executable = nullptr, *last = nullptr;
-  std::uint64_t nodes = 0;
-  int status = kSuccess;
-  bool on_host = false;                        // the host was given memory or values meanwhile
-  std::set<void*> freed;                       // memory of the recorded call, kept for the graph
-  std::vector<std::unique_ptr<char[]>> bytes;  // of the host, as they were
-};
-
-std::mutex mutex;
-Recording* now = nullptr;
-std::map<void*, Recording*>& memory() {  // allocated by recorded calls
-  static auto* found = new std::map<void*, Recording*>;
-  return *found;
 }
 
 // Functions that begin and end a profiler's range, and the kernels' names.
@@ -121,38 +99,14 @@ void add_copy(void* to, const void* from, std::size_t size, int kind, bool of_ho
     std::lock_guard<std::mutex> lock(mutex);
     if (now == nullptr) return;
     if (kind == kToHost) now->on_host = true;
-    if (of_host) {
-      now->bytes.emplace_back(new char[size]);
-      std::memcpy(now->bytes.back().get(), from, size);
-      from = now->bytes.back().get();
-    }
   }
+  if (of_host) from = kept(from, size);
   add("hipGraphAddMemcpyNode1D", to, from, size, kind);
 }
 
 void add_fill(void* to, std::uint32_t element, std::uint32_t value, std::size_t count) {
   const FillParams params{to, element, 1, 0, value, count};
   add("hipGraphAddMemsetNode", &params);
-}
-
-int hold(void** p, int status) {
-  std::lock_guard<std::mutex> lock(mutex);
-  if (now != nullptr && status == kSuccess) memory()[*p] = now;
-  return status;
-}
-
-void with_host() {
-  std::lock_guard<std::mutex> lock(mutex);
-  if (now != nullptr) now->on_host = true;
-}
-
-// Whether memory is a recording's: its graph works in it until the recording is dropped.
-bool is_held(void* p) {
-  std::lock_guard<std::mutex> lock(mutex);
-  const auto it = memory().find(p);
-  if (it == memory().end()) return false;
-  it->second->freed.insert(p);
-  return true;
 }
 
 }  // namespace
@@ -199,10 +153,12 @@ API int hipMemsetD32Async(void* to, int value, std::size_t count, void* stream) 
 
 // ---- memory
 
-API int hipMalloc(void** p, std::size_t size) { return hold(p, REAL(hipMalloc)(p, size)); }
-API int hipMallocAsync(void** p, std::size_t size, void* stream) { return hold(p, REAL(hipMallocAsync)(p, size, stream)); }
+API int hipMalloc(void** p, std::size_t size) { return hold(p, size, REAL(hipMalloc)(p, size)); }
+API int hipMallocAsync(void** p, std::size_t size, void* stream) {
+  return hold(p, size, REAL(hipMallocAsync)(p, size, stream));
+}
 API int hipMallocFromPoolAsync(void** p, std::size_t size, void* pool, void* stream) {
-  return hold(p, REAL(hipMallocFromPoolAsync)(p, size, pool, stream));
+  return hold(p, size, REAL(hipMallocFromPoolAsync)(p, size, pool, stream));
 }
 API int hipMallocManaged(void** p, std::size_t size, std::uint32_t flags) {
   with_host();
@@ -236,8 +192,8 @@ API int mgxRecordBegin() {
   return kSuccess;
 }
 
-// Ends it: what can be launched, how many nodes it has, and whether the host took part.
-API int mgxRecordEnd(void** recording, void** executable, std::uint64_t* nodes, int* on_host) {
+// Ends it: the recording, its nodes, the device memory that it allocated, and whether the host took part.
+API int mgxRecordEnd(void** recording, std::uint64_t* nodes, std::uint64_t* bytes, int* on_host) {
   Recording* made;
   {
     std::lock_guard<std::mutex> lock(mutex);
@@ -247,18 +203,17 @@ API int mgxRecordEnd(void** recording, void** executable, std::uint64_t* nodes, 
   if (made == nullptr) return kInvalidValue;
   *recording = made;
   *nodes = made->nodes;
+  *bytes = made->bytes;
   *on_host = made->on_host;
-  *executable = nullptr;
   if (made->status != kSuccess) return made->status;
-  const int status =
-      call("hipGraphInstantiate", &made->executable, made->graph, static_cast<void**>(nullptr), static_cast<char*>(nullptr), std::size_t{0});
-  *executable = made->executable;
-  return status;
+  return call("hipGraphInstantiate", &made->executable, made->graph, static_cast<void**>(nullptr), static_cast<char*>(nullptr),
+              std::size_t{0});
 }
 
 // Gives back a recording, and the memory that its call freed.
 API int mgxRecordDrop(void* recording) {
   auto* gone = static_cast<Recording*>(recording);
+  if (gone->done != nullptr) call("hipEventDestroy", gone->done);
   if (gone->executable != nullptr) call("hipGraphExecDestroy", gone->executable);
   if (gone->graph != nullptr) call("hipGraphDestroy", gone->graph);
   {
@@ -270,4 +225,30 @@ API int mgxRecordDrop(void* recording) {
   for (void* p : gone->freed) call("hipFree", p);
   delete gone;
   return kSuccess;
+}
+
+// ---- launches
+
+// Launches a recording behind copies of inputs and ahead of copies of results, between host or device
+// memory and the graph's own. place: the device's number. `wait`: it is done on return. One call of a
+// recording at a time.
+API int mgxReplay(void* recording, void* place, void* stream, const Copy* in, std::size_t n_in, const Copy* out, std::size_t n_out,
+                  int wait) {
+  static const Launcher by{
+      [](void* to, const void* from, std::size_t size, void* on) { return REAL(hipMemcpyAsync)(to, from, size, kAnywhere, on); },
+      [](void* executable, void* on) { return call("hipGraphLaunch", executable, on); },
+      [](void* on) { return call("hipStreamSynchronize", on); },
+      [](void* on, void* event) { return call("hipStreamWaitEvent", on, event, 0u); },
+      [](void** event, void* on) {
+        const int status = *event == nullptr ? call("hipEventCreateWithFlags", event, kNoTiming) : kSuccess;
+        return status == kSuccess ? call("hipEventRecord", *event, on) : status;
+      },
+  };
+  const int device = static_cast<int>(reinterpret_cast<std::intptr_t>(place));
+  int before = device;
+  int status = call("hipGetDevice", &before);
+  if (status == kSuccess && before != device) status = call("hipSetDevice", device);
+  if (status == kSuccess) status = replay(by, *static_cast<Recording*>(recording), stream, in, n_in, out, n_out, wait != 0);
+  if (before != device) call("hipSetDevice", before);
+  return status;
 }

@@ -348,7 +348,8 @@ def test_a_program_is_one_launch(library: Path) -> None:
     assert launches > 1
     assert counts[False][1:] == [launches, 0]
     assert counts[True][1:] == [0, 1]
-    assert counts[True][0] < 12 < counts[False][0]
+    # the device, a copy in, the launch, a copy out, the wait
+    assert counts[True][0] == 5 < 12 < counts[False][0]
 
 
 def test_threads_and_other_programs(library: Path) -> None:
@@ -409,10 +410,29 @@ def test_what_cannot_be_one_graph(library: Path) -> None:
         migraphx.compile(loop, "cpu", hip_graph=True)
     with pytest.raises(UsageError, match="stream_priority is for graph=True"):
         migraphx.compile(loop, "gpu", arch="gfx942", emulate=True, stream_priority=-1)
+
+
+def test_each_size_is_a_graph(library: Path) -> None:
+    """A program with dynamic dims: sixteen recordings, the earliest goes."""
     relu = parsed("(float[rows,4] x) => (float[rows,4] y) { y = Relu (x) }")
-    made = migraphx.compile(relu, "gpu", arch="gfx942", emulate=True, hip_graph=True)
-    with pytest.raises(UsageError, match="of fixed sizes, input 'x' has dynamic dims"):
-        made.run({"x": np.ones((3, 4), np.float32)})
+    made = migraphx.compile(relu, "gpu", arch="gfx942", emulate=True, graph=True)
+    hip = Hip(library)
+
+    def launches(rows: int) -> list[int]:
+        before = [hip.calls(c) for c in ("hipModuleLaunchKernel", "hipGraphLaunch")]
+        x = RNG.standard_normal((rows, 4)).astype(np.float32)
+        np.testing.assert_array_equal(made.run({"x": x})[0], np.maximum(x, 0))
+        after = [hip.calls(c) for c in ("hipModuleLaunchKernel", "hipGraphLaunch")]
+        return [b - a for a, b in zip(before, after, strict=True)]
+
+    for rows in (3, 5):
+        assert launches(rows) == [1, 1]  # it is recorded, and launched
+    assert launches(3) == launches(5) == [0, 1]
+    for rows in range(6, 21):
+        launches(rows)
+    assert launches(5) == [0, 1]
+    assert launches(3) == [1, 1]  # it was dropped
+    made.close()
 
 
 @pytest.mark.emulator

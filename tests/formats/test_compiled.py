@@ -14,6 +14,7 @@ import onnx.parser
 import pytest
 
 import mgx_mlir as migraphx
+from mgx_mlir.compiler.recording import recording
 from mgx_mlir.compiler.saved import tree_digest
 from mgx_mlir.core.errors import FileError, UsageError
 from mgx_mlir.frontends.mxr.decode import decode_msgpack
@@ -266,11 +267,11 @@ def test_code_for_gpus_of_two_vendors(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_what_cuda_graphs_refuse() -> None:
     compiled = migraphx.load_buffer(both("sm_80"), graph=True, stream_priority=-1).compiled
-    with pytest.raises(UsageError, match="stream_priority is for AMD GPUs"):
-        compiled._cuda_graphs()
-    compiled.stream_priority, compiled.can_mark = None, True
+    compiled.can_mark = True
     with pytest.raises(UsageError, match="markers are for AMD GPUs"):
-        compiled._cuda_graphs()
+        recording(compiled, None)
+    compiled.can_mark, compiled.graph = False, False
+    assert recording(compiled, None) is None
     older = migraphx.load_buffer(both("sm_80"), hip_graph=True).compiled
     assert older.graph
 

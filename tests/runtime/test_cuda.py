@@ -103,11 +103,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def fake(folder: Path) -> Iterator[Fake]:
     made = Fake(folder)
-    gpu_calls._context.cache_clear()
+    gpu_calls.context_of.cache_clear()
     gpu_calls.device_arch.cache_clear()
     made.library.fake_clear()
     yield made
-    gpu_calls._context.cache_clear()
+    gpu_calls.context_of.cache_clear()
 
 
 def in_a_thread(run: object) -> None:

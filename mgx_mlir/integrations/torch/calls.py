@@ -12,6 +12,7 @@ import torch
 from mgx_mlir.compiler.compiled import CompiledProgram, IreeProgram
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.errors import RunError, SizesRefused
+from mgx_mlir.integrations.torch.device_calls import device_runner
 from mgx_mlir.integrations.torch.graphs import (
     Again,
     Argument,
@@ -21,13 +22,7 @@ from mgx_mlir.integrations.torch.graphs import (
     Output,
     Result,
 )
-from mgx_mlir.integrations.torch.memory import (
-    OnDevice,
-    array_of,
-    crosses_as_integers,
-    device_tensors_of,
-    tensor_of,
-)
+from mgx_mlir.integrations.torch.memory import array_of, crosses_as_integers, tensor_of
 
 Run = Callable[[Sequence[Any]], list[Any]]
 
@@ -181,7 +176,7 @@ class Call:
 def runner(made: CompiledProgram) -> Run:
     """Return the function that runs a program on tensors in the order of its inputs."""
     if made.target == "gpu" and isinstance(made, IreeProgram):
-        return _device_runner(made)
+        return device_runner(made)
     signature = made.signature
     stated = None if signature.gives_plain_arrays else signature.stated
     # types that numpy has cross in one step
@@ -208,29 +203,5 @@ def runner(made: CompiledProgram) -> Run:
         if found is None:
             return [to_tensor(a) for a in made.run(by_name)]
         return [to_tensor(a) for a in (found if stated is None else stated(found))]
-
-    return run
-
-
-def _device_runner(made: IreeProgram) -> Run:
-    """Return the function for a GPU: tensors there stay there, and follow the caller's stream."""
-
-    def run(given: Sequence[Any]) -> list[Any]:
-        made.signature.check_sizes(given)
-        module = made.load()
-        on_device = [isinstance(t, torch.Tensor) and t.is_cuda for t in given]
-        there = [t for t, is_there in zip(given, on_device, strict=True) if is_there]
-        held = iter(device_tensors_of(module.device, there) if there else ())
-        inputs = [
-            next(held)
-            if is_there
-            else array_of(t)
-            if isinstance(t, torch.Tensor)
-            else np.asarray(t, np.int64)
-            for t, is_there in zip(given, on_device, strict=True)
-        ]
-        if not there:
-            return [tensor_of(a) for a in module.run(inputs)]
-        return [torch.from_dlpack(OnDevice(r)) for r in module.run_on_device(inputs)]
 
     return run

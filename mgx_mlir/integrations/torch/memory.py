@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 import torch
+from torch.utils.dlpack import to_dlpack
 
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.errors import RunError
 from mgx_mlir.runtime.device import Device
-from mgx_mlir.runtime.device_memory import DeviceTensor, from_dlpack
+from mgx_mlir.runtime.device_memory import DeviceTensor, from_capsule, refuse_other
 from mgx_mlir.runtime.gpu_calls import stream_synchronize
 from mgx_mlir.runtime.gpu_streams import note_reader
 
@@ -57,6 +59,7 @@ def crosses_as_integers(kind: np.dtype[Any]) -> bool:
     return kind in _BACK
 
 
+@functools.cache
 def dtype_of(kind: torch.dtype) -> DType:
     """Return the element type of a torch type. RunError for types that no program has."""
     if kind in _AS:
@@ -67,20 +70,6 @@ def dtype_of(kind: torch.dtype) -> DType:
         raise RunError(f"expected numbers of a type that programs have, got {kind}") from None
 
 
-class OnDevice:
-    """A program's result in device memory, as DLPack gives it to torch."""
-
-    def __init__(self, held: DeviceTensor) -> None:
-        self._held = held
-
-    def __dlpack__(self, *, stream: object = None, **_: object) -> Any:
-        """Return the capsule; the run that made the result is over."""
-        return self._held.dlpack()
-
-    def __dlpack_device__(self) -> tuple[int, int]:
-        return self._held.dlpack_device
-
-
 def device_tensors_of(device: Device, tensors: Sequence[Any]) -> list[DeviceTensor]:
     """Take tensors in a device's memory, without a copy where they lie without gaps.
 
@@ -89,7 +78,10 @@ def device_tensors_of(device: Device, tensors: Sequence[Any]) -> list[DeviceTens
     may be read by that stream behind it (`note_reader`).
     """
     packed = [t.detach().contiguous() for t in tensors]
+    for t in packed:
+        refuse_other(device, (device.api.dlpack, t.get_device()))
     stream = torch.cuda.current_stream(device.index).cuda_stream
     stream_synchronize(device, stream)
     note_reader(device, stream)
-    return [from_dlpack(device, t, dtype_of(t.dtype)) for t in packed]
+    # `__dlpack__` would order streams once more, in Python
+    return [from_capsule(device, to_dlpack(t), dtype_of(t.dtype)) for t in packed]

@@ -118,8 +118,8 @@ TARGET = (
     ),
     Option(("--emulate",), "run gpu programs on the emulator of AMD GPUs", group="Target"),
     Option(
-        ("--graph", "--hip-graph"), "make each call of a gpu program one launch of a HIP graph (of "
-        "fixed sizes) or a CUDA graph", group="Target",
+        ("--graph", "--hip-graph"), "make each call of a gpu program one launch of a HIP or CUDA "
+        "graph; on NVIDIA it is the default", group="Target",
     ),
     Option(("--no-cache",), "neither look up nor keep compiled code", group="Target"),
     Option(

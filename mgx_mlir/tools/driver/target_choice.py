@@ -44,7 +44,7 @@ class TargetChoice:
     timeout: float | None
     tune: bool
     emulate: bool = False
-    graph: bool = False
+    graph: bool | None = None
     assumed: bool = False  # no option, device or code at hand states the architecture
 
     @property
@@ -156,7 +156,7 @@ def _choice_of(args: Arguments, target: str) -> TargetChoice:
         args.get("--timeout"),
         "--exhaustive-tune" in args,
         "--emulate" in args,
-        "--graph" in args,
+        "--graph" in args or None,
     )
 
 

@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 import torch
 
+from mgx_mlir.core.errors import TargetError
 from mgx_mlir.integrations.torch import memory
-from mgx_mlir.integrations.torch.memory import OnDevice, array_of, tensor_of
+from mgx_mlir.integrations.torch.memory import array_of, tensor_of
 from mgx_mlir.runtime import gpu_streams
+from mgx_mlir.runtime.gpu_api import CUDA
 
 pytestmark = pytest.mark.slow
 KINDS = [
@@ -49,7 +51,7 @@ def test_the_callers_stream_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> No
         cuda_stream = 77
 
     class Device:
-        index = 1
+        index, api = 1, CUDA
 
     class Tensor:
         """A tensor with gaps, whose copy is asked of the caller's stream."""
@@ -63,16 +65,24 @@ def test_the_callers_stream_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> No
             seen.append("copy")
             return self
 
+        def get_device(self) -> int:
+            return at
+
+    at = 1
     seen: list[Any] = []
     monkeypatch.setattr(torch.cuda, "current_stream", lambda i: Stream)
     monkeypatch.setattr(memory, "stream_synchronize", lambda d, s: seen.append(s))
     monkeypatch.setattr(memory, "note_reader", lambda d, s: seen.append(("reads", s)))
-    monkeypatch.setattr(memory, "from_dlpack", lambda d, t, kind: (t, kind.name))
+    monkeypatch.setattr(memory, "from_capsule", lambda d, t, kind: (t, kind.name))
+    monkeypatch.setattr(memory, "to_dlpack", lambda t: t)
     given = Tensor()
     found = memory.device_tensors_of(Device(), [given])  # type: ignore[arg-type]
     # the copy ahead of the wait: behind it the program could read what is not written
     assert seen == ["copy", 77, ("reads", 77)]
     assert found == [(given, "float_type")]
+    at = 0
+    with pytest.raises(TargetError, match=r"CUDA device 1, got DLPack device \(2, 0\)"):
+        memory.device_tensors_of(Device(), [given])  # type: ignore[arg-type]
 
 
 def test_streams_that_read_results_are_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -88,15 +98,3 @@ def test_streams_that_read_results_are_waited_for(monkeypatch: pytest.MonkeyPatc
     gpu_streams.wait_for_readers(device)
     gpu_streams.wait_for_readers("another")  # type: ignore[arg-type]
     assert sorted(waited) == [77, 78]
-
-
-def test_a_result_on_a_device_is_given_as_dlpack_wants_it() -> None:
-    class Held:
-        dlpack_device = (10, 1)
-
-        def dlpack(self) -> str:
-            return "capsule"
-
-    made = OnDevice(Held())  # type: ignore[arg-type]
-    assert made.__dlpack_device__() == (10, 1)
-    assert made.__dlpack__(stream=3, max_version=(1, 0), copy=None) == "capsule"
