@@ -330,8 +330,7 @@ class Replay:
     """A recorded call: its graph, and the memory of its inputs and results.
 
     `dims`: of its results; `nbytes`: of the memory that it allocated.
-
-    `lock` is held by who launches or drops it.
+    `lock`: held by who launches or drops it.
     """
 
     def __init__(self, recorder: Recorder, lock: Any, inputs: list[DeviceTensor]) -> None:
