@@ -10,6 +10,7 @@ from typing import Any, Protocol
 from mgx_mlir.core.errors import FileError, UsageError
 from mgx_mlir.text.blocks import BlockWeights
 from mgx_mlir.text.gguf import Gguf
+from mgx_mlir.text.onnx_folder import OnnxFolder, has_decoder
 from mgx_mlir.text.tokens import Tokenizer, imported, quiet, read_json
 
 log = logging.getLogger(__name__)
@@ -111,15 +112,16 @@ class Folder:
         return {}
 
 
-def checkpoint_of(path: Path) -> Checkpoint:
-    """Return the loader of a path. Raises FileError, UsageError."""
+def checkpoint_of(path: Path) -> Checkpoint | OnnxFolder:
+    """Return the loader of a path. Raises FileError, UsageError, UnsupportedModel."""
     if path.is_dir():
-        return Folder(path)
+        return OnnxFolder(path) if has_decoder(path) else Folder(path)
     if not path.exists():
         raise FileError("no such file or folder", location=str(path))
     if path.suffix == ".gguf":
         return Gguf(path)
     raise UsageError(
-        "expected a .gguf file, or a folder with config.json, *.safetensors and tokenizer.json",
+        "expected a .gguf file, or a folder with config.json, tokenizer.json, and *.safetensors or "
+        "an ONNX decoder",
         location=str(path),
     )

@@ -16,12 +16,14 @@ from mgx_mlir.text.checkpoint import Checkpoint, checkpoint_of
 from mgx_mlir.text.engine import Decoder, Engine
 from mgx_mlir.text.grammar import Grammar, Grammars
 from mgx_mlir.text.messages import Message, plain
+from mgx_mlir.text.onnx_folder import OnnxFolder
 from mgx_mlir.text.program import CacheShape, ProgramDecoder, cached, keep
 from mgx_mlir.text.requests import Constraint, Handle, Request
 from mgx_mlir.text.sampling import Sampling, is_whole
 from mgx_mlir.text.tokens import Tokenizer
 
 if TYPE_CHECKING:
+    from mgx_mlir.compiler.compiled import CompiledProgram
     from mgx_mlir.compiler.options import CompileOptions
 
 _LENGTH = 4096  # tokens of a sequence by default, where the model takes as many
@@ -159,7 +161,7 @@ def load(
     slots: int = 8,
     **options: Any,
 ) -> TextModel:
-    """Load a checkpoint: a folder as transformers keeps it, or a Checkpoint.
+    """Load a folder as transformers, optimum or onnxruntime-genai write it, or a .gguf file.
 
     weights: round linear layers to "int4" or "int8", a scale for 32 weights; None keeps what the
     files have. max_length: tokens of a sequence, by default what the model takes, at most 4096.
@@ -178,17 +180,32 @@ def load(
     if how.target not in TARGETS:
         raise UsageError(f"unknown target {target!r}, expected {' or '.join(TARGETS)}")
     if isinstance(path, str | os.PathLike):
-        path = checkpoint_of(Path(path))
-    elif not hasattr(path, "tokenizer"):
+        made = checkpoint_of(Path(path))
+    elif hasattr(path, "tokenizer"):
+        made = path
+    else:
         raise UsageError(f"expected the path of a model, got {path!r}")
-    rows = _rows(path.config, max_length)
+    rows = _rows(made.config, max_length)
     if not is_whole(slots) or slots < 1:
         raise UsageError(f"slots is {slots!r}, expected an integer, 1 or more")
-    tokenizer = path.tokenizer()
-    key = _key(path, weights, how)
-    program, shape = cached(key, how) or _compiled(path, weights, how, key)
-    decoder = ProgramDecoder(program, shape, slots, rows)
-    return TextModel(tokenizer, decoder, path.config, _stop_tokens(path, tokenizer))
+    tokenizer = made.tokenizer()
+    if isinstance(made, OnnxFolder):
+        decoder = made.decoder(_of_file(made, weights, how), slots, rows)
+    else:
+        key = _key(made, weights, how)
+        program, shape = cached(key, how) or _compiled(made, weights, how, key)
+        decoder = ProgramDecoder(program, shape, slots, rows)
+    return TextModel(tokenizer, decoder, made.config, _stop_tokens(made, tokenizer))
+
+
+def _of_file(path: OnnxFolder, weights: str | None, how: CompileOptions) -> CompiledProgram:
+    """Compile an ONNX decoder. Raises UsageError where its weights should be rounded."""
+    from mgx_mlir.compiler.compile import compile  # start-up: a cached checkpoint needs none
+
+    if weights is not None:
+        raise UsageError(f"weights='{weights}' rounds checkpoints, and an ONNX file has its own",
+                         location=str(path.file))  # fmt: skip
+    return compile(str(path.file), options=how)
 
 
 def _rows(config: Mapping[str, Any], asked: int | None) -> int:
@@ -206,7 +223,7 @@ def _rows(config: Mapping[str, Any], asked: int | None) -> int:
     return int(asked)
 
 
-def _stop_tokens(made: Checkpoint, tokenizer: Tokenizer) -> frozenset[int]:
+def _stop_tokens(made: Checkpoint | OnnxFolder, tokenizer: Tokenizer) -> frozenset[int]:
     """Return the tokens that end an answer, from generation_config.json, else from the model's
     config.
     """

@@ -86,26 +86,44 @@ def binder(program: CompiledProgram) -> Binder | None:
     return bind
 
 
-class ProgramDecoder:
+class Slots:
+    """Caches by name, {slots, heads, rows, size}, whose memory is committed where rows are
+    written.
+    """
+
+    def __init__(
+        self, names: Sequence[str], dims: tuple[int, int, int, int], dtype: np.dtype[Any]
+    ) -> None:
+        self.slots, self.rows = dims[0], dims[2]
+        self.caches = {name: _zeros(dims, dtype) for name in names}
+
+    def swap(self, a: int, b: int, rows: int) -> None:
+        """Exchange the first rows of two slots."""
+        for cache in self.caches.values():
+            kept = cache[a, :, :rows].copy()
+            cache[a, :, :rows] = cache[b, :, :rows]
+            cache[b, :, :rows] = kept
+
+    def copy(self, source: int, target: int, rows: int) -> None:
+        """Copy the first rows of a slot to another."""
+        for cache in self.caches.values():
+            cache[target, :, :rows] = cache[source, :, :rows]
+
+
+class ProgramDecoder(Slots):
     """A Decoder for a program that `graph` exported. Not thread-safe; the engine's lock guards it.
 
-    Caches are f32. Their memory is committed where rows are written.
+    Caches are f32.
     """
 
     def __init__(self, program: CompiledProgram, shape: CacheShape, slots: int, rows: int) -> None:
-        self.program, self.shape, self.slots, self.rows = program, shape, slots, rows
+        self.program = program
         names = program.input_names
-        dims = (slots, shape.heads, rows, shape.size)
         self._inputs, past = names[:5], names[5:]
-        self._caches = {name: _zeros(dims) for name in past}
+        super().__init__(past, (slots, shape.heads, rows, shape.size), np.dtype(np.float32))
         self._bind = binder(program)
         self._outputs = dict(zip(past, program.output_names[1:], strict=True))
         self._steps: dict[int, Step] = {}
-
-    @property
-    def row_bytes(self) -> int:
-        """Return the bytes that a token takes in the caches."""
-        return 2 * self.shape.layers * self.shape.heads * self.shape.size * 4
 
     def prefill(self, slot: int, tokens: Sequence[int], start: int) -> NDArray[np.float32]:
         """Write tokens at rows from `start` on, and return the logits {vocabulary} behind them."""
@@ -126,7 +144,7 @@ class ProgramDecoder:
             return self._run(ids, np.asarray(starts), np.zeros(1, np.int64), 0)[:, 0]
         step = self._steps.get(count)
         if step is None:
-            first = [cache[:count] for cache in self._caches.values()]
+            first = [cache[:count] for cache in self.caches.values()]
             step = self._steps[count] = Step(self._bind, count, first)
         return step(tokens, starts)
 
@@ -135,7 +153,7 @@ class ProgramDecoder:
     ) -> NDArray[np.float32]:
         count, length = ids.shape
         ends = starts + length
-        caches = {name: c[slot : slot + count] for name, c in self._caches.items()}
+        caches = {name: c[slot : slot + count] for name, c in self.caches.items()}
         values = (
             ids, starts[:, None] + np.arange(length), (ends - 1).astype(np.int32),
             np.array([ends.max()], np.int32), keep,
@@ -144,25 +162,13 @@ class ProgramDecoder:
         out = {self._outputs[name]: cache for name, cache in caches.items()}
         return np.asarray(self.program.run({**given, **caches}, out=out)[0])
 
-    def swap(self, a: int, b: int, rows: int) -> None:
-        """Exchange the first rows of two slots."""
-        for cache in self._caches.values():
-            kept = cache[a, :, :rows].copy()
-            cache[a, :, :rows] = cache[b, :, :rows]
-            cache[b, :, :rows] = kept
 
-    def copy(self, source: int, target: int, rows: int) -> None:
-        """Copy the first rows of a slot to another."""
-        for cache in self._caches.values():
-            cache[target, :, :rows] = cache[source, :, :rows]
-
-
-def _zeros(dims: tuple[int, ...]) -> NDArray[np.float32]:
+def _zeros(dims: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
     """Return aligned zeros whose memory is committed by small pages, on write.
 
     Each head of each slot has its own rows, so a large page would commit 2 MB for one token.
     """
-    size = 4 * math.prod(dims)
+    size = dtype.itemsize * math.prod(dims)
     try:
         held = mmap.mmap(-1, size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     except (OSError, OverflowError) as e:
@@ -173,7 +179,7 @@ def _zeros(dims: tuple[int, ...]) -> NDArray[np.float32]:
     if hasattr(mmap, "MADV_NOHUGEPAGE"):
         with contextlib.suppress(OSError):  # a kernel without large pages
             held.madvise(mmap.MADV_NOHUGEPAGE)
-    return np.frombuffer(held, np.float32).reshape(dims)
+    return np.frombuffer(held, dtype).reshape(dims)
 
 
 def cached(key: str | None, options: CompileOptions) -> tuple[CompiledProgram, CacheShape] | None:

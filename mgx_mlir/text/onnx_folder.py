@@ -1,0 +1,238 @@
+"""ONNX decoders: folders as optimum and onnxruntime-genai write them, and a Decoder over one.
+
+The graph is the file's own. A cache that it updates where it lies (GroupQueryAttention) is held for
+all slots, and answers share steps. One that grows by each run is copied, an answer at a time.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mgx_mlir.core import dtypes
+from mgx_mlir.core.errors import FileError, UnsupportedModel
+from mgx_mlir.text.program import Slots
+from mgx_mlir.text.tokens import Tokenizer, read_json
+
+if TYPE_CHECKING:
+    from mgx_mlir.compiler.compiled import CompiledProgram
+    from mgx_mlir.programs.signature import Port
+
+_FILES = ("model.onnx", "decoder_model_merged.onnx")
+_PAST = "past_key_values.%d.key", "past_key_values.%d.value"
+_PRESENT = "present.%d.key", "present.%d.value"
+_EXPORT = "optimum-cli export onnx --task text-generation-with-past writes one with a cache"
+_LIMITS = 1 << 14  # layers
+
+
+@dataclass(frozen=True)
+class Names:
+    """Names of a decoder's inputs and outputs; those of caches have %d for the layer."""
+
+    ids: str = "input_ids"
+    mask: str = "attention_mask"
+    positions: str = "position_ids"
+    branch: str = "use_cache_branch"  # True for the graph with a cache, in a file of two
+    logits: str = "logits"
+    past: tuple[str, str] = _PAST
+    present: tuple[str, str] = _PRESENT
+
+
+class OnnxFolder:
+    """A folder with an ONNX decoder, its tokenizer, and config.json or genai_config.json.
+
+    Raises FileError, and UnsupportedModel for a form of decoder that is not read.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.names = Names()
+        if (path / "genai_config.json").is_file():
+            self._of_genai(read_json(path / "genai_config.json"))
+            return
+        self.config: Mapping[str, Any] = read_json(path / "config.json")
+        self.generation: Mapping[str, Any] = read_json(path / "generation_config.json", missing={})
+        places = [folder / name for folder in (path, path / "onnx") for name in _FILES]
+        found = next((p for p in places if p.is_file()), None)
+        if found is None:
+            raise UnsupportedModel(
+                f"expected one ONNX file, {' or '.join(_FILES)}", location=str(path),
+                notes=[_EXPORT],
+            )  # fmt: skip
+        self.file = found
+
+    def _of_genai(self, config: Mapping[str, Any]) -> None:
+        where = str(self.path / "genai_config.json")
+        model = config.get("model")
+        decoder = model.get("decoder") if isinstance(model, dict) else None
+        if not isinstance(model, dict) or not isinstance(decoder, dict):
+            raise FileError("expected a 'model' with a 'decoder'", location=where)
+        parts = sorted({"encoder", "vision", "speech", "embedding"} & set(model))
+        if parts or "pipeline" in decoder:
+            what = (
+                f"has the parts {', '.join(parts)}" if parts else "is a pipeline of several files"
+            )
+            raise UnsupportedModel(f"the model {what}: a decoder of text in one file is read",
+                                   location=where)  # fmt: skip
+        name, ins, outs = (decoder.get(k) for k in ("filename", "inputs", "outputs"))
+        if not isinstance(name, str) or not isinstance(ins, dict) or not isinstance(outs, dict):
+            raise FileError("the 'decoder' expected a filename, inputs and outputs", location=where)
+        self.file = self.path / Path(name).name
+        if not self.file.is_file():
+            raise FileError("no such file", location=str(self.file))
+        own = Names()
+        self.names = Names(
+            ids=str(ins.get("input_ids", own.ids)), mask=str(ins.get("attention_mask", own.mask)),
+            positions=str(ins.get("position_ids", own.positions)),
+            logits=str(outs.get("logits", own.logits)),
+            past=(str(ins.get("past_key_names", own.past[0])),
+                  str(ins.get("past_value_names", own.past[1]))),
+            present=(str(outs.get("present_key_names", own.present[0])),
+                     str(outs.get("present_value_names", own.present[1]))),
+        )  # fmt: skip
+        self.config = {
+            "max_position_embeddings": model.get("context_length"),
+            "vocab_size": model.get("vocab_size"), "eos_token_id": model.get("eos_token_id"),
+            "head_dim": decoder.get("head_size"),
+            "num_key_value_heads": decoder.get("num_key_value_heads"),
+        }  # fmt: skip
+        self.generation = {}
+
+    def tokenizer(self) -> Tokenizer:
+        """Read tokenizer.json and what stands beside it."""
+        return Tokenizer.of_folder(self.path)
+
+    def decoder(self, program: CompiledProgram, slots: int, rows: int) -> OnnxDecoder:
+        """Return a decoder over the compiled file. Raises UnsupportedModel."""
+        try:
+            return OnnxDecoder(program, self.names, self.config, slots, rows)
+        except UnsupportedModel as e:
+            raise UnsupportedModel(e.message, location=str(self.file), notes=e.notes) from None
+
+
+class OnnxDecoder(Slots):
+    """A Decoder over an ONNX file. Not safe under threads: an engine's lock is."""
+
+    def __init__(
+        self,
+        program: CompiledProgram,
+        names: Names,
+        config: Mapping[str, Any],
+        slots: int,
+        rows: int,
+    ) -> None:
+        signature = program.signature
+        ports = {port.name: port for port in signature.inputs}
+        self.program, self._names, self._ports = program, names, ports
+        pairs = dict(_pairs(names, ports, program.output_names))
+        if names.ids not in ports or names.logits not in program.output_names:
+            raise UnsupportedModel(f"expected an input '{names.ids}' and an output "
+                                   f"'{names.logits}'")  # fmt: skip
+        if not pairs:
+            raise UnsupportedModel("the decoder has no cache of keys and values", notes=[_EXPORT])
+        known = {names.ids, names.mask, names.positions, names.branch, *pairs}
+        if unknown := [name for name in ports if name not in known]:
+            raise UnsupportedModel(f"the decoder has an input that is not known: '{unknown[0]}'")
+        inputs, outputs = program.input_names, program.output_names
+        updated = {inputs[i]: outputs[k] for i, k in signature.in_place}
+        self._stays = all(updated.get(name) == out for name, out in pairs.items())
+        self._pairs = pairs
+        first = ports[next(iter(pairs))]
+        dims = (slots, _dim(first, 1, config, "num_key_value_heads"), rows,
+                _dim(first, 3, config, "head_dim"))  # fmt: skip
+        super().__init__(list(pairs), dims, _dtype(first))
+
+    def prefill(self, slot: int, tokens: Sequence[int], start: int) -> NDArray[Any]:
+        """Write tokens at rows from `start` on, and return the logits {vocabulary} behind them."""
+        return self.scores(slot, tokens, start)[-1]
+
+    def scores(self, slot: int, tokens: Sequence[int], start: int) -> NDArray[Any]:
+        """Write tokens as `prefill` does; return the logits {tokens, vocabulary} behind each."""
+        # the graph with a cache of a file with two may be for one token alone
+        size = 1 if start and self._names.branch in self._ports else len(tokens)
+        found = []
+        for at in range(0, len(tokens), size):
+            ids = np.asarray(tokens[at : at + size], np.int64)[None]
+            found.append(self._run(ids, np.array([start + at]), slot)[0])
+        return np.concatenate(found)
+
+    def decode(self, tokens: Sequence[int], starts: Sequence[int]) -> NDArray[Any]:
+        """Write a token for each of the first slots; return logits {sequences, vocabulary}."""
+        ids, at = np.asarray(tokens, np.int64)[:, None], np.asarray(starts)
+        if self._stays:
+            return self._run(ids, at, 0)[:, 0]
+        rows = [self._run(ids[i : i + 1], at[i : i + 1], i)[:, 0] for i in range(len(ids))]
+        return np.concatenate(rows)
+
+    def _run(self, ids: NDArray[Any], starts: NDArray[Any], slot: int) -> NDArray[Any]:
+        count, length = ids.shape
+        ends = starts + length
+        names, ports = self._names, self._ports
+        mask = np.arange(ends.max()) < ends[:, None]
+        given = {names.ids: ids, names.mask: mask,
+                 names.positions: starts[:, None] + np.arange(length),
+                 names.branch: np.array([starts.max() > 0])}  # fmt: skip
+        values = {k: np.ascontiguousarray(v, _dtype(ports[k])) for k, v in given.items()
+                  if k in ports}  # fmt: skip
+        if self._stays:
+            own = {name: c[slot : slot + count] for name, c in self.caches.items()}
+            out = {self._pairs[name]: cache for name, cache in own.items()}
+            found = self.program.run({**values, **own}, out=out)
+            logits = found[self.program.output_names.index(names.logits)]
+            return np.asarray(logits, np.float32)
+        start, end = int(starts[0]), int(ends[0])
+        past = {name: np.ascontiguousarray(c[slot : slot + 1, :, :start])
+                for name, c in self.caches.items()}  # fmt: skip
+        found = dict(zip(self.program.output_names, self.program.run({**values, **past}),
+                         strict=True))  # fmt: skip
+        for name, cache in self.caches.items():
+            cache[slot, :, start:end] = np.asarray(found[self._pairs[name]])[0, :, start:end]
+        return np.asarray(found[names.logits], np.float32)
+
+
+def _pairs(
+    names: Names, ports: Mapping[str, Port], outputs: Sequence[str]
+) -> list[tuple[str, str]]:
+    """Return the caches' inputs with their outputs, layer by layer."""
+    found = []
+    for layer in range(_LIMITS):
+        rows = [(p.replace("%d", str(layer)), q.replace("%d", str(layer)))
+                for p, q in zip(names.past, names.present, strict=True)]  # fmt: skip
+        if not all(p in ports for p, _ in rows):
+            return found
+        for past, present in rows:
+            if present not in outputs:
+                raise UnsupportedModel(f"the decoder has '{past}' and no output '{present}'")
+            if len(ports[past].dims) != 4:
+                raise UnsupportedModel(f"the cache '{past}' expected four dims: batch, heads, "
+                                       "tokens, elements")  # fmt: skip
+        found += rows
+    return found
+
+
+def _dim(port: Port, dim: int, config: Mapping[str, Any], key: str) -> int:
+    size = port.dims[dim] if port.dims[dim] >= 0 else config.get(key)
+    if not isinstance(size, int) or size < 1:
+        raise UnsupportedModel(f"neither the cache '{port.name}' nor '{key}' of the config says "
+                               f"the size of dim {dim}")  # fmt: skip
+    return size
+
+
+def _dtype(port: Port) -> np.dtype[Any]:
+    return dtypes.from_name(port.dtype).np
+
+
+def has_decoder(path: Path) -> bool:
+    """Return whether a folder has an ONNX decoder in place of safetensors."""
+    if (path / "genai_config.json").is_file():
+        return True
+    return not any(path.glob("*.safetensors")) and any(
+        re.search(r"(model|decoder).*\.onnx$", p.name) for p in (*path.glob("*.onnx"),
+                                                                 *path.glob("onnx/*.onnx"))
+    )  # fmt: skip
