@@ -187,7 +187,7 @@ def load(
         raise UsageError(f"expected the path of a model, got {path!r}")
     rows = _rows(made.config, max_length)
     if not is_whole(slots) or slots < 1:
-        raise UsageError(f"slots is {slots!r}, expected an integer, 1 or more")
+        raise UsageError(f"slots expected an integer, 1 or more, got {slots!r}")
     tokenizer = made.tokenizer()
     if isinstance(made, OnnxFolder):
         decoder = made.decoder(_of_file(made, weights, how), slots, rows)
@@ -212,12 +212,12 @@ def _rows(config: Mapping[str, Any], asked: int | None) -> int:
     own = config.get("text_config") or config
     most = own.get("max_position_embeddings")
     if most is not None and (not is_whole(most) or most < 2):
-        raise FileError(f"max_position_embeddings of the config is {most!r}, expected an integer, "
-                        "2 or more")  # fmt: skip
+        raise FileError("max_position_embeddings of the config expected an integer, 2 or more, "
+                        f"got {most!r}")  # fmt: skip
     if asked is None:
         return min(int(most or _LENGTH), _LENGTH)
     if not is_whole(asked) or asked < 2:
-        raise UsageError(f"max_length is {asked!r}, expected an integer, 2 or more")
+        raise UsageError(f"max_length expected an integer, 2 or more, got {asked!r}")
     if most is not None and asked > most:
         raise UsageError(f"max_length expected at most {most}, the model's limit, got {asked}")
     return int(asked)
@@ -232,7 +232,7 @@ def _stop_tokens(made: Checkpoint | OnnxFolder, tokenizer: Tokenizer) -> frozens
         if found is not None:
             ends = found if isinstance(found, list) else [found]
             if not all(is_whole(x) for x in ends):
-                raise FileError(f"eos_token_id of the config is {found!r}, expected integers")
+                raise FileError(f"eos_token_id of the config expected integers, got {found!r}")
             return frozenset(ends)
     end = tokenizer.token(tokenizer.special.get("eos_token", ""))
     return frozenset() if end is None else frozenset([end])

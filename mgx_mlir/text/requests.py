@@ -59,15 +59,15 @@ class Request:
         if not len(self.tokens):
             problems.append("the prompt has no token")
         if not is_whole(self.max_new_tokens) or self.max_new_tokens < 1:
-            problems.append(f"max_new_tokens is {self.max_new_tokens!r}, expected an integer, "
-                            "1 or more")  # fmt: skip
+            problems.append("max_new_tokens expected an integer, 1 or more, got "
+                            f"{self.max_new_tokens!r}")  # fmt: skip
         if self.logprobs is not None and not (is_whole(self.logprobs) and self.logprobs >= 0):
-            problems.append(f"logprobs is {self.logprobs!r}, expected an integer, 0 or more, or "
-                            "None")  # fmt: skip
+            problems.append("logprobs expected an integer, 0 or more, or None, got "
+                            f"{self.logprobs!r}")  # fmt: skip
         if not all(isinstance(s, str) for s in self.stop):
-            problems.append(f"stop is {self.stop!r}, expected strings")
+            problems.append(f"stop expected strings, got {self.stop!r}")
         if self.constraint is not None and not hasattr(self.constraint, "begin"):
-            problems.append(f"constraint is {self.constraint!r}, expected a Grammar")
+            problems.append(f"constraint expected a Grammar, got {self.constraint!r}")
         if problems:
             raise UsageError("; ".join(problems))
 

@@ -55,7 +55,7 @@ class Sampling:
             ("seed", is_whole, lambda x: 0 <= x < 1 << 64, "an integer 0 to 2**64 - 1"),
         )  # fmt: skip
         wrong = [
-            f"{name} is {getattr(self, name)!r}, expected {said}"
+            f"{name} expected {said}, got {getattr(self, name)!r}"
             for name, right_type, in_range, said in rules
             if not (right_type(x := getattr(self, name)) and in_range(x))
         ]

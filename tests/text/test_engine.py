@@ -155,7 +155,9 @@ def test_a_full_cache_ends_an_answer() -> None:
             e.submit(Request([1] * 64))
     with pytest.raises(UsageError, match="closed"):
         e.submit(Request([1]))
-    with pytest.raises(UsageError, match="no token; max_new_tokens expected at least 1, got 0"):
+    with pytest.raises(
+        UsageError, match="no token; max_new_tokens expected an integer, 1 or more, got 0"
+    ):
         Request([], 0)
 
 
@@ -163,7 +165,7 @@ def test_a_queue_has_its_limit() -> None:
     with engine(max_waiting=2) as e:
         for _ in range(2):
             e.submit(Request([1], 2))
-        with pytest.raises(UsageError, match="2 requests wait"):
+        with pytest.raises(UsageError, match="2 requests are waiting"):
             e.submit(Request([1], 2))
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import numpy as np
+
 from mgx_mlir.text.program import _zeros
 
 
@@ -17,7 +19,7 @@ def _held() -> int:
 def test_a_row_takes_a_page_and_not_a_large_one() -> None:
     """Eight slots, three heads of 4096 rows: a row of each head is 24 pages of 4 KB."""
     before = _held()
-    cache = _zeros((8, 3, 4096, 64))
+    cache = _zeros((8, 3, 4096, 64), np.dtype(np.float32))
     cache[:, :, 7] = 1
     assert cache.sum() == 8 * 3 * 64
     assert cache.ctypes.data % 64 == 0

@@ -171,7 +171,7 @@ def test_what_is_no_model_is_told(tmp_path: Path, folder: tuple[Path, Any]) -> N
     ):
         with pytest.raises((FileError, UsageError), match=message):
             text.load(path)
-    with pytest.raises(UsageError, match="the model takes 96"):
+    with pytest.raises(UsageError, match="at most 96"):
         text.load(folder[0], max_length=1000)
     with pytest.raises(UsageError, match="unknown weights 'int3'"):
         text.load(folder[0], weights="int3")  # type: ignore[arg-type]

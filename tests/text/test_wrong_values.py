@@ -37,7 +37,7 @@ def model() -> text.TextModel:
 
 @pytest.mark.parametrize(("name", "value"), [(k, v) for k, vs in WRONG.items() for v in vs])
 def test_options(model: text.TextModel, name: str, value: Any) -> None:
-    with pytest.raises(UsageError, match=f"^{name} is .*, expected [^\n]*$"):
+    with pytest.raises(UsageError, match=f"^{name} expected [^\n]*, got [^\n]*$"):
         model.generate("A", **{name: value})
 
 
@@ -96,9 +96,9 @@ class Files:
 
 @pytest.mark.parametrize(
     ("how", "message"),
-    [({"slots": 0}, "slots is 0"), ({"slots": "x"}, "slots is 'x'"), ({"slots": 1.5}, "slots"),
-     ({"max_length": "5"}, "max_length is '5'"), ({"max_length": NAN}, "max_length is nan"),
-     ({"max_length": 97}, "the model takes 96"), ({"weights": "int3"}, "unknown weights 'int3'"),
+    [({"slots": 0}, "slots .*got 0"), ({"slots": "x"}, "slots .*'x'"), ({"slots": 1.5}, "slots"),
+     ({"max_length": "5"}, "max_length .*'5'"), ({"max_length": NAN}, "max_length .*nan"),
+     ({"max_length": 97}, "at most 96"), ({"weights": "int3"}, "unknown weights 'int3'"),
      ({"target": "xpu"}, "unknown target 'xpu'"), ({"thread": 1}, "unknown option 'thread'"),
      ({"background": True}, "unknown option 'background'")],
 )  # fmt: skip
@@ -115,7 +115,7 @@ def test_paths(path: Any) -> None:
 
 @pytest.mark.parametrize("value", [-1, "x", 1, 2.5])
 def test_a_config_with_a_wrong_length(value: Any) -> None:
-    with pytest.raises(FileError, match="max_position_embeddings of the config is"):
+    with pytest.raises(FileError, match="max_position_embeddings of the config expected"):
         text.load(Files({"max_position_embeddings": value}))  # type: ignore[arg-type]
 
 
