@@ -6,12 +6,14 @@ also has their digests. docs/caches.md says what is in a key.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import os
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -29,7 +31,7 @@ from mgx_mlir.programs.signature import Signature
 from mgx_mlir.rewrite.switches import switches
 from mgx_mlir.targets import background
 from mgx_mlir.targets.base import Target
-from mgx_mlir.targets.cache import Cache, default_cache
+from mgx_mlir.targets.cache import Cache, default_cache, hash_file
 from mgx_mlir.targets.digests import digest
 from mgx_mlir.targets.executable import executable_of
 from mgx_mlir.targets.flags import host_cpu
@@ -58,10 +60,23 @@ def _model_files(store: Cache, model: ModelSource) -> list[str] | None:
     if isinstance(model, bytes):
         return [digest(model)]
     if isinstance(model, str | os.PathLike) and os.path.isfile(model):
-        return [store.file_digest(model), os.path.splitext(os.fspath(model))[1].lower()]
+        kind = os.path.splitext(os.fspath(model))[1].lower()
+        read = _read_onnx if kind == ".onnx" else hash_file
+        return [store.file_digest(model, read), kind]
     if isinstance(model, ProgramIR | HasProgram):
         return [program_digest(model if isinstance(model, ProgramIR) else model.program_ir)]
     return None
+
+
+def _read_onnx(path: Path) -> str:
+    """Return the digest of an ONNX file. Errors: FileError."""
+    # start-up: the digest of most models is kept
+    from mgx_mlir.frontends.onnx import file_digest
+
+    with contextlib.suppress(OSError, FileError):  # its reader says what is wrong with it
+        if path.stat().st_size >= file_digest.LEAST:
+            return file_digest.file_digest(path)
+    return hash_file(path)
 
 
 def _row(options: CompileOptions, backend: Target) -> dict[str, Any]:

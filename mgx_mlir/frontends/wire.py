@@ -152,12 +152,11 @@ def _tensor(source: Source, layout: WireSchema, start: int, end: int, out: Strip
         elif wire == _LEN and value >= LARGE and (number == layout.raw or number in layout.typed):
             payloads.append((number, at, head, after))
         at = after
-    whole = [_copy(source, start, end)]
     if len(payloads) != 1:
-        return whole
+        return [_copy(source, start, end)]
     number, at, head, after = payloads[0]
     if number != layout.raw and layout.typed[number] != data_type:
-        return whole
+        return [_copy(source, start, end)]
     mark = f"{out.mark}{len(out.extents)}".encode()
     out.extents.append(Extent(head, after - head, number))
     # the last of a repeated singular field wins: the mark goes behind the tensor's own value

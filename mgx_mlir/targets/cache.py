@@ -412,11 +412,18 @@ class Cache:
 
     # ------------------------------------------------------------------ model files
 
-    def file_digest(self, path: str | os.PathLike[str]) -> str:
-        """Return the digest of a file, kept by path, size, times and inode. Errors: FileError."""
-        return self.dated_digest(path)[0]
+    def file_digest(
+        self, path: str | os.PathLike[str], read: Callable[[Path], str] = hash_file
+    ) -> str:
+        """Return the digest of a file, kept by path, size, times and inode. Errors: FileError.
 
-    def dated_digest(self, path: str | os.PathLike[str]) -> tuple[str, Identity | None]:
+        read: makes the digest, the same way for a path each time.
+        """
+        return self.dated_digest(path, read)[0]
+
+    def dated_digest(
+        self, path: str | os.PathLike[str], read: Callable[[Path], str] = hash_file
+    ) -> tuple[str, Identity | None]:
         """Return the digest of a file and its identity; None if it changed or is young."""
         full = Path(path).resolve()
         try:
@@ -424,12 +431,12 @@ class Cache:
         except OSError as e:
             raise _unreadable(path, e) from e
         now = list(identity(status))
-        memo = self.root / "files" / digest(str(full))[:24]
+        memo = self.root / "files" / digest(str(full), read.__name__)[:24]
         with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
             row = json.loads(read_own(memo))
             if row["identity"] == now and row["path"] == str(full):
                 return str(row["digest"]), tuple(now)
-        value = hash_file(full)
+        value = read(full)
         # a file changed just before its reading could change again with the same time
         try:
             if is_young(status) or _identity(full) != now:

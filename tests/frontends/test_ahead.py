@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from mgx_mlir.core.errors import FileError
 from mgx_mlir.core.literals import bytes_digest
-from mgx_mlir.frontends.onnx import ahead
+from mgx_mlir.frontends.onnx import ahead, file_digest
 from mgx_mlir.frontends.onnx.ahead import ReadAhead
 from mgx_mlir.frontends.onnx.importer import parse_onnx
 
@@ -84,3 +85,59 @@ def test_a_program_has_the_weights_of_its_file(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes()[: -(1 << 20)])
     with pytest.raises(FileError):
         parse_onnx(path)
+
+
+def two_weights(path: Path, fill: float = 0.5) -> bytes:
+    weights = [np.full((600, 900), 0.25, np.float32), np.full((700, 800), fill, np.float32)]
+    graph = helper.make_graph(
+        [helper.make_node("MatMul", ["x", f"w{i}"], [f"y{i}"]) for i in range(2)],
+        "g",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", "k"])],
+        [helper.make_tensor_value_info(f"y{i}", TensorProto.FLOAT, None) for i in range(2)],
+        [numpy_helper.from_array(w, f"w{i}") for i, w in enumerate(weights)],
+    )
+    opsets = [helper.make_opsetid("", 17)]
+    data = helper.make_model(graph, opset_imports=opsets, ir_version=8).SerializeToString()
+    path.write_bytes(data)
+    time.sleep(0.1)  # digests of a file that is new are not kept
+    return data
+
+
+def test_tensors_of_a_file_whose_digest_was_asked_for_are_not_digested_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "m.onnx"
+    two_weights(path)
+    file_digest.file_digest(path)
+    fd = os.open(path, os.O_RDONLY)
+    known = file_digest.tensor_digests(fd)
+    for (offset, nbytes), found in known.items():
+        data = np.frombuffer(os.pread(fd, nbytes, offset), np.uint8)
+        assert found == bytes_digest(data)
+    with monkeypatch.context() as patch:
+        patch.setattr(ahead, "bytes_digest", lambda array: 1 / 0)
+        reading = ReadAhead(fd, "weights", known)
+        reading._thread.join()
+        assert [reading.take(*place) is not None for place in known] == [True, True]
+        reading.close()
+    two_weights(path, 0.75)
+    changed = os.open(path, os.O_RDONLY)
+    assert file_digest.tensor_digests(changed) == {}
+    for number in (fd, changed):
+        os.close(number)
+
+
+def test_the_digest_of_a_file_is_of_all_its_bytes(tmp_path: Path) -> None:
+    path = tmp_path / "m.onnx"
+    data = two_weights(path)
+    found = {file_digest.file_digest(path)}
+    path.write_bytes(data)
+    assert file_digest.file_digest(path) in found
+    at = [data.index(b"MatMul"), data.index(b"w1"), len(data) // 4, 3 * len(data) // 4]
+    for i in at:
+        path.write_bytes(data[:i] + bytes([data[i] ^ 1]) + data[i + 1 :])
+        found.add(file_digest.file_digest(path))
+    assert len(found) == 1 + len(at)
+    path.write_bytes(b"no model" * 1000)
+    with pytest.raises(FileError):
+        file_digest.file_digest(path)

@@ -14,6 +14,7 @@ import numpy as np
 from mgx_mlir.core import interrupts
 from mgx_mlir.core.literals import bytes_digest
 from mgx_mlir.frontends.files import bytes_of
+from mgx_mlir.frontends.onnx.file_digest import tensor_digests
 
 LEAST = 1 << 20  # bytes of a tensor that is worth the trouble
 _ROOM = 256 << 20  # bytes that wait for the importer
@@ -39,6 +40,7 @@ class ReadAhead:
         """Begin to read the tensors at these places: offset and bytes of each."""
         self._fd, self._name = fd, name
         self._rows = {offset: _Row(offset, n) for offset, n in places if n >= LEAST}
+        self._known = tensor_digests(fd)
         self._changed = threading.Condition()
         self._waiting = 0  # bytes that are read and not taken
         self._is_closed = False
@@ -61,7 +63,8 @@ class ReadAhead:
                 self._waiting += row.nbytes
             try:
                 array = bytes_of(self._fd, row.offset, row.nbytes, "a tensor", self._name)
-                row.digest = bytes_digest(array)
+                known = self._known.get((row.offset, row.nbytes))
+                row.digest = known or bytes_digest(array)
                 row.array = array
             except Exception:
                 pass  # the importer reads it once more, and says what is wrong

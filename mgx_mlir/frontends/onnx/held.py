@@ -8,7 +8,8 @@ import numpy as np
 import onnx
 
 from mgx_mlir.core.errors import ModelError
-from mgx_mlir.frontends.onnx.load import LAYOUT, LoadedModel, check_model, check_text
+from mgx_mlir.frontends.onnx.file_digest import LAYOUT
+from mgx_mlir.frontends.onnx.load import LoadedModel, check_model, check_text
 from mgx_mlir.frontends.onnx.tensors import TensorReader
 from mgx_mlir.frontends.wire import Stripped
 

@@ -12,29 +12,14 @@ from google.protobuf.message import DecodeError
 from mgx_mlir.core.errors import FileError, ModelError
 from mgx_mlir.core.files import readable_name
 from mgx_mlir.frontends.files import open_regular
+from mgx_mlir.frontends.onnx.file_digest import LAYOUT
 from mgx_mlir.frontends.onnx.tensors import TensorReader
 from mgx_mlir.frontends.onnx.text_plan import TextPlan
 from mgx_mlir.frontends.other_files import refuse_other
-from mgx_mlir.frontends.wire import Source, WireSchema, strip
+from mgx_mlir.frontends.wire import Source, strip
 
 MAX_PROTO = 2**31 - 1  # protobuf's own limit on one message
 KNOWN_DOMAINS = ("", "ai.onnx")
-_FLOAT, _DOUBLE = 1, 11
-LAYOUT = WireSchema(  # the field numbers of onnx.proto
-    what="ONNX model",
-    root="model",
-    inside={
-        "model": {7: "graph", 25: "function"},
-        "graph": {1: "node", 5: "tensor"},
-        "function": {7: "node"},
-        "node": {5: "attribute"},
-        "attribute": {5: "tensor", 6: "graph", 10: "tensor", 11: "graph"},
-    },
-    dtype=2,
-    raw=9,  # raw_data
-    typed={4: _FLOAT, 10: _DOUBLE},  # float_data, double_data
-    mark=12,  # doc_string
-)
 
 
 class LoadedModel:
