@@ -127,10 +127,7 @@ class _Folding:
             if tracing:
                 print(f"Constant replace: {op_text(op)}", file=sys.stderr)
             with ir.InsertionPoint(op), op.location:
-                news = [
-                    literals.create(literals.own(literals.aligned(self.array(r))))
-                    for r in op.results
-                ]
+                news = [literals.create_reordered(self.array(r)) for r in op.results]
             for old, new in zip(op.results, news, strict=True):
                 old.replace_all_uses_with(new)
             replaced += 1

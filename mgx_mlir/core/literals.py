@@ -19,6 +19,7 @@ from mgx_mlir.core.shapes import TensorType
 LITERAL = "migraphx.literal"
 INLINE_ELEMENTS = 16  # up to this many elements (or a splat) a constant stays in the IR
 LEFT_OUT = "left-out-"  # prefix of keys of weights that a compiled file omits
+_REORDERED = 64 << 10  # bytes of an array that is not copied for its order's sake
 ALIGNMENT = 64  # bytes; the runtime uses arrays of this alignment in place
 
 _ACTIVE: contextvars.ContextVar[WeightStore | None] = contextvars.ContextVar(
@@ -47,8 +48,9 @@ class Shared:
 class WeightStore:
     """Arrays by the hash of their dtype, dims and bytes; equal weights are kept once.
 
-    Arrays are C-contiguous and immutable: writable ones are copied. The store
-    is passed around by `with store.active():`, so that patterns and passes need no extra argument.
+    Arrays are immutable: writable ones are copied. An array whose elements lie in another order
+    than its indices is copied when it is asked for, unless by `seen`. The store is passed around
+    by `with store.active():`, so that patterns and passes need no extra argument.
     """
 
     def __init__(self, arrays: dict[str, np.ndarray] | None = None) -> None:
@@ -70,6 +72,21 @@ class WeightStore:
             self._digests[place] = digest
         return key
 
+    def add_reordered(self, array: np.ndarray) -> str | None:
+        """Keep the elements of a kept array in another order, without a copy, and return the key.
+
+        None where the array is none of that. The key follows from the order and from the digest of
+        the array that is kept.
+        """
+        digest = self._digests.get(_place(array))
+        if digest is None or array.flags.c_contiguous or not _is_reordered(array):
+            return None
+        # order says more than elements: equal ones in other orders are kept twice
+        head = f"{array.dtype}{array.shape}{array.strides}".encode()
+        key = hashlib.sha256(head + digest).hexdigest()[:32]
+        self._arrays.setdefault(key, array)
+        return key
+
     def put(self, key: str, array: np.ndarray) -> None:
         """Keep `array` under the key that a file gives it."""
         view = np.ascontiguousarray(array).reshape(np.shape(array)).view()
@@ -78,6 +95,13 @@ class WeightStore:
 
     def get(self, key: str) -> np.ndarray:
         """Return the array of a key; ModelError where the store has none."""
+        found = self.seen(key)
+        if not found.flags.c_contiguous:
+            found = self._arrays[key] = own(aligned_copy(found))
+        return found
+
+    def seen(self, key: str) -> np.ndarray:
+        """Return the array of a key as `get`, whose elements may lie in any order in memory."""
         found = self._arrays.get(key)
         if found is None and key.startswith(LEFT_OUT):
             raise ModelError(
@@ -102,7 +126,7 @@ class WeightStore:
 
     def items(self) -> Iterable[tuple[str, np.ndarray]]:
         """List the keys and their arrays."""
-        return self._arrays.items()
+        return {key: self.get(key) for key in self._arrays}.items()
 
     def copy(self) -> WeightStore:
         """Return a store with the same arrays (shared, they are read-only)."""
@@ -113,7 +137,7 @@ class WeightStore:
     def digest(self) -> str:
         """Return the digest of all keys and of the arrays that are kept under them."""
         found = hashlib.sha256()
-        for key, array in sorted(self._arrays.items()):
+        for key, array in sorted(self.items()):
             # a key from a file does not identify the array
             known = self._digests.get(_place(array))
             found.update(f"{key} {content_key(array, known)}\n".encode())
@@ -186,6 +210,16 @@ def _is_frozen(array: np.ndarray) -> bool:
     return found is None or isinstance(found, bytes | Shared)
 
 
+def _is_reordered(array: np.ndarray) -> bool:
+    """Return whether an array has all elements of the memory that it begins on, in any order."""
+    return _in_memory(array).flags.c_contiguous and _is_frozen(array)
+
+
+def _in_memory(array: np.ndarray) -> np.ndarray:
+    """Return a view of an array whose axes are in the order of its memory."""
+    return array.transpose(sorted(range(array.ndim), key=lambda i: -array.strides[i]))
+
+
 def _below(array: np.ndarray) -> object:
     """Return the object whose memory an array views; None where it owns it."""
     found = cast(object, array.base)
@@ -246,7 +280,7 @@ def is_uniform(array: np.ndarray) -> bool:
     """
     if not any(array.strides) or array.size == 1:
         return True
-    raw = np.ascontiguousarray(array).reshape(-1).view(f"u{array.dtype.itemsize}")
+    raw = np.ascontiguousarray(_in_memory(array)).reshape(-1).view(f"u{array.dtype.itemsize}")
     return bool(raw[0] == raw[-1] and (raw == raw[0]).all())
 
 
@@ -258,6 +292,20 @@ def literal_attributes(
     if is_inline(array):
         return kind, {"value": attrs.dense(array)}
     return kind, {"key": ir.StringAttr.get(current_store().add(array, digest))}
+
+
+def create_reordered(array: np.ndarray) -> ir.Value:
+    """Build a `migraphx.literal` of the elements of others, in another order as a rule.
+
+    A large one is kept without a copy where it can be. What is given may not change any more.
+    """
+    large = array.nbytes >= _REORDERED and not is_inline(own(array))
+    key = current_store().add_reordered(array) if large else None
+    if key is None:
+        return create(own(aligned(array)))
+    kind = TensorType(dtypes.from_numpy(array.dtype), tuple(array.shape))
+    attributes = {"key": ir.StringAttr.get(key)}
+    return ir.Operation.create(LITERAL, results=[kind.mlir()], attributes=attributes).result
 
 
 def create(
@@ -283,6 +331,14 @@ def is_literal(x: ir.Value | ir.Operation | ir.OpView | ir.Block) -> bool:
     """Return whether a value is a literal's result, or an operation a literal."""
     owner = x.owner if isinstance(x, ir.Value) else x
     return getattr(owner, "name", None) == LITERAL
+
+
+def seen_of(value: ir.Value | ir.Operation | ir.OpView) -> np.ndarray:
+    """Return the array of a literal; elements of a large one may lie in any order in memory."""
+    op = value.owner if isinstance(value, ir.Value) else value
+    if "key" in op.attributes:
+        return current_store().seen(ir.StringAttr(op.attributes["key"]).value)
+    return attrs.array_of(op.attributes["value"])
 
 
 def array_of(value: ir.Value | ir.Operation | ir.OpView) -> np.ndarray:

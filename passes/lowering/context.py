@@ -200,11 +200,17 @@ class LoweringContext(IndexBuilder, ABC):
 
         The runtime uses it in place. A large one is filled in the background, until `filling.wait`.
         """
-        key = (array.__array_interface__["data"][0], layout)
+        order = None if array.flags.c_contiguous else (array.shape, array.strides)
+        key = (array.__array_interface__["data"][0], order, layout)
         if key not in self._repacked:
             # kept with its source, whose address is in the key
             self._repacked[key] = (array, self._placed(make()))
         return self._repacked[key][1]
+
+    def forget_weights(self) -> None:
+        """Let go of weights in other layouts and of those that they were made of."""
+        self._repacked.clear()
+        self._huge_pages = HugePages()
 
     def _placed(self, made: np.ndarray | Packing) -> np.ndarray:
         if isinstance(made, np.ndarray):

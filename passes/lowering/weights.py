@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mgx_mlir.core import dtypes
+from mgx_mlir.core import dtypes, literals
 from mgx_mlir.core.ir import ir, ml_program
 from mgx_mlir.passes.lowering.context import LoweringContext
 from mgx_mlir.passes.lowering.scalar import signless
@@ -53,6 +53,10 @@ class Weights:
         self._loads.setdefault(name, []).append(made)
         return made
 
+    def forget(self) -> None:
+        """Let go of all arrays."""
+        self.arrays, self._given, self._names = {}, [], {}
+
     def drop_unread(self) -> None:
         """Remove unused weights, of which kernels use another layout."""
         for op in list(self._module.body.operations):
@@ -67,3 +71,5 @@ class Weights:
             if name in self._loads and not kept:
                 op.operation.erase()
                 del self.arrays[name]
+        for name, array in self.arrays.items():
+            self.arrays[name] = array if array.flags.c_contiguous else literals.aligned(array)

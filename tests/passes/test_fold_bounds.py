@@ -6,6 +6,8 @@ import numpy as np
 
 import mgx_mlir as migraphx
 import mgx_mlir.passes
+from mgx_mlir.core.literals import WeightStore, own
+from mgx_mlir.core.weight_files import used_keys
 from mgx_mlir.rewrite.passes import resolve, run_pipeline
 from tests.formats.greedy import long_line, model, n
 
@@ -66,3 +68,41 @@ def test_the_value_is_that_of_the_ops() -> None:
     e = c + np.sin(c)
     got = np.asarray(p.run({"x": np.float32([1])})[0])
     np.testing.assert_allclose(got, e + ((e * c).max() + 1), rtol=1e-6)
+
+
+def test_a_large_weight_in_another_order_is_not_copied() -> None:
+    rng = np.random.default_rng(0)
+    w = rng.standard_normal((200, 300)).astype(np.float32)
+    nodes = [n("Transpose", "w", "v", perm=[1, 0]), n("Add", "v,x", "y")]
+    p = migraphx.parse_onnx_buffer(model(nodes, w=w)).program_ir
+    with p.ctx, p.store.active():
+        (before,) = (a for _, a in p.store.items())
+        steps = "builtin.module(mgx-propagate-constant,mgx-dead-code-elimination)"
+        run_pipeline(p.module.operation, resolve(steps, p.ctx))
+        (key,) = used_keys(p.module.operation)
+        assert np.shares_memory(p.store.seen(key), before)
+        np.testing.assert_array_equal(p.store.seen(key), w.T)
+        found = p.store.get(key)
+        assert found.flags.c_contiguous
+        assert not found.flags.writeable
+        np.testing.assert_array_equal(found, w.T)
+        assert p.store.get(key) is found is p.store.seen(key)
+
+
+def test_what_is_kept_without_a_copy_has_all_elements_of_a_kept_array() -> None:
+    store = WeightStore()
+    kept = own(np.arange(60, dtype=np.float32).reshape(3, 4, 5))
+    plain = store.add(kept)
+    keys = {store.add_reordered(kept.transpose(o)) for o in ((2, 1, 0), (1, 0, 2), (2, 0, 1))}
+    assert len(keys | {plain}) == 4
+    assert None not in keys
+    assert store.add_reordered(kept.transpose(2, 1, 0)) in keys
+    for other in (
+        kept[:, :, :4],
+        kept[::2],
+        kept[:, ::-1],
+        kept,
+        np.broadcast_to(kept, (2, 3, 4, 5)),
+    ):
+        assert store.add_reordered(other) is None
+    assert store.add_reordered(own(np.ones((3, 4), np.float32)).T) is None, "nobody keeps it"

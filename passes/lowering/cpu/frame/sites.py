@@ -83,7 +83,7 @@ def literal_of(v: ir.Value) -> ir.Value | None:
 def number_of(v: ir.Value) -> float | int | None:
     """Return the number that all elements of a literal are, None for other values."""
     literal = literal_of(v)
-    array = None if literal is None else literals.array_of(literal.owner)
+    array = None if literal is None else literals.seen_of(literal.owner)
     if array is None or not array.size or not literals.is_uniform(array):
         return None
     first = array.flat[0]

@@ -249,7 +249,7 @@ def _panels(e: LoweringContext, dot: Dot | QuantDot, layout: Panels | TilePanels
     """Return the constant matrix of a matmul as panels."""
     matrix = constant_matrix(dot)
     assert matrix is not None
-    array = literals.array_of(matrix)
+    array = literals.seen_of(matrix)
     flat = array.reshape(array.shape[-2:])
     make = partial(layout.packing, flat.shape, flat.dtype, lambda: flat)
     return e.parameter(e.repacked(array, layout.key, make))

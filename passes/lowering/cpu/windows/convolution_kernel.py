@@ -247,7 +247,7 @@ def build(e: LoweringContext, site: KernelSite, plan: _Plan) -> list[ir.Value]:
         epilogue = epilogue.through(lambda k, at: [at[0], *at[2:]])
     elif is_column(conv):
         epilogue = epilogue.through(lambda k, at: [at[0], at[2], at[1], at[3]])
-    image, array = e.tensor(plan.source), literals.array_of(plan.weights)
+    image, array = e.tensor(plan.source), literals.seen_of(plan.weights)
     weights = array.reshape((*shape.kernel, shape.inputs, shape.outputs))
     if isinstance(tiles, TiledPlan):
         runs = tiled.Runs.of(shape)

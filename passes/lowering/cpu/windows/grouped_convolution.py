@@ -95,7 +95,7 @@ def pack(weights: np.ndarray, cut: GroupedPlan, border: int = 0) -> np.ndarray:
     channels are filled up with zeros. border: padding value of 8-bit integers; if it is not 0, one
     more row has the initial sums.
     """
-    weights = weights.astype(np.float32)
+    weights = weights.astype(np.float32, order="C")
     if border:
         starts = np.zeros_like(weights[:1])
         starts[0, 0, 0] = border * weights.sum((0, 1, 2))

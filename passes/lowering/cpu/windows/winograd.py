@@ -107,7 +107,7 @@ def packing(weights: np.ndarray, plan: WinogradPlan) -> Packing:
 
     def fill(found: np.ndarray) -> None:
         g = np.array([[1, 0, 0], [0.5, 0.5, 0.5], [0.5, -0.5, 0.5], [0, 0, 1]])
-        u = np.einsum("ia,abcd,jb->ijcd", g, weights.astype(np.float64), g)
+        u = np.einsum("ia,abcd,jb->ijcd", g, weights.astype(np.float64, order="C"), g)
         found[...] = u.reshape(POINTS, ci, panels, plan.width).transpose(2, 0, 1, 3)
 
     return Packing((panels, POINTS, ci, plan.width), np.dtype(np.float32), fill)
