@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import logging
 import resource
 import time
@@ -32,15 +31,13 @@ from mgx_mlir.passes.lowering.options import LowerOptions
 from mgx_mlir.programs.lowered import IN_PLACE, Lowered
 from mgx_mlir.programs.program_ir import ProgramIR, entry_block
 from mgx_mlir.programs.signature import Pair, Signature, Variant
-from mgx_mlir.targets.base import BackendOptions, Target
+from mgx_mlir.targets.base import BackendOptions, KernelsLeftOut, Target
 from mgx_mlir.targets.diagnostics import CompileFailed
 from mgx_mlir.targets.executable import Executable
 from mgx_mlir.targets.kernel_stream import Stream
 
 log = logging.getLogger(__name__)
 
-# bytes of weights from which a garbage collection costs little beside the compile
-_LARGE = 64 << 20
 _NO_BOUNDARIES = (
     "with kernel boundaries off the backend chose the kernels, and cannot compile them: "
     "leave kernel_boundaries on"
@@ -71,10 +68,12 @@ class Compilation:
         start = time.perf_counter()
         with noting_reads() as reads:
             program = self.read(model)
-        self.backend.prepare(len(entry_block(program.main()).operations))
+        options = self._backend_options()
+        self.backend.prepare(len(entry_block(program.main()).operations), options)
         self.optimize(program)
         ops = sum(len(entry_block(p.main()).operations) for p in (program, *self.variants.values()))
-        begun = self.backend.stream(ops, self._backend_options())
+        # who looks at the module sees its kernels in it
+        begun = None if watched() else self.backend.stream(ops, options)
         kept = None
         try:
             lowered = self.lower(program, regions=self.options.boundaries, begun=begun)
@@ -92,9 +91,6 @@ class Compilation:
         self.stats.total_s = time.perf_counter() - start
         if kept is not None:
             kept.finish(compiled, reads, model, self.options, self.backend)
-        if sum(a.nbytes for a in compiled.params.values()) >= _LARGE:
-            # the lowering's objects form cycles, and would keep the weights until a collection
-            gc.collect()
         self.stats.total_s = time.perf_counter() - start
         self.stats.peak_rss = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
         return compiled
@@ -164,7 +160,7 @@ class Compilation:
         how = LowerOptions(
             s.target, regions, arch, s.tuning.vector_kernels, tiles,
             lambda shape, _: matmuls.get(shape), s.fast_math, plainer or {},
-            None if begun is None else begun.add,
+            begun,
         )  # fmt: skip
         # dispatches of calls that are not in place
         listed = FUNCTION if FUNCTION in self.variants else "main"
@@ -181,9 +177,8 @@ class Compilation:
         lowering = self.stats.lowering_s or 0.0
         show_lowered(lowered, program)
         try:
-            executable = self.backend.compile_lowered(
-                lowered, replace(self._backend_options(best=self._best_alone), begun=begun)
-            )
+            options = replace(self._backend_options(best=self._best_alone), begun=begun)
+            lowered, executable = self._compiled(program, lowered, options)
         except CompileFailed as e:
             lowered, executable = self._refused(program, lowered, e)
         show_compiled()
@@ -192,6 +187,16 @@ class Compilation:
         self.stats.iree_peak_memory = executable.peak_memory
         self.stats.iree_crashes = len(executable.crashes)
         return lowered, executable
+
+    def _compiled(
+        self, program: ProgramIR, lowered: Lowered, options: BackendOptions
+    ) -> tuple[Lowered, Executable]:
+        """Compile, with all kernels in the module where they do not compile apart."""
+        try:
+            return lowered, self.backend.compile_lowered(lowered, options)
+        except KernelsLeftOut:
+            lowered = self.lower(program, regions=self.options.boundaries)
+            return lowered, self.backend.compile_lowered(lowered, replace(options, begun=None))
 
     def _backend_options(
         self, *, best: bool = False, after: CompileFailed | None = None
@@ -216,9 +221,7 @@ class Compilation:
         if self.before_passes is not None and failed.cause == "kernel":
             return self._with_less(program, failed)  # costs less speed than other flags
         try:
-            return lowered, self.backend.compile_lowered(
-                lowered, self._backend_options(after=failed)
-            )
+            return self._compiled(program, lowered, self._backend_options(after=failed))
         except CompileFailed as e:
             return self._with_less(program, e)
 

@@ -70,6 +70,7 @@ class Lowered:
     kernels: list[KernelInfo] = field(default_factory=list[KernelInfo])
     choices: list[KernelChoice] = field(default_factory=list[KernelChoice])
     input_alignment: int = 64
+    left_out: bool = False  # kernels that compile apart are not in `bytecode`
 
     def signature(self) -> dict[str, Any]:
         """Return the inputs, outputs and kernels as plain JSON values."""

@@ -19,7 +19,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mgx_mlir.core import progress
-from mgx_mlir.hardware.machine import available_cpus
 from mgx_mlir.targets.cache import Cache
 from mgx_mlir.targets.child import (
     CompileOutput,
@@ -32,7 +31,7 @@ from mgx_mlir.targets.diagnostics import warnings
 from mgx_mlir.targets.kernel_libraries import CPU_FORMS, Form, Libraries, groups_of, kernels_of
 from mgx_mlir.targets.kernel_stream import Stream
 from mgx_mlir.targets.worker_kernels import exported
-from mgx_mlir.targets.worker_pool import MAX_WORKERS, Limits, Pool, Together
+from mgx_mlir.targets.worker_pool import Limits, Pool, Together, most
 
 log = logging.getLogger(__name__)
 
@@ -59,8 +58,8 @@ def stream(
     """
     if not _has_workers(compiler) or ops < _SMALL_PROGRAM:
         return None
-    pool = Pool(compiler, Limits(timeout, memory_limit, time.monotonic()))
-    return Stream(pool, Libraries(flags, cpu, cache))
+    pool = Pool(compiler, Limits(timeout, memory_limit, time.monotonic()), count=_at_first(cache))
+    return Stream(pool, Libraries(flags, cpu, cache), SMALL)
 
 
 def compile_apart(
@@ -74,15 +73,17 @@ def compile_apart(
     memory_limit: int | None = None,
     begun: Stream | None = None,
     form: Form | None = None,
+    left_out: bool = False,
 ) -> CompileOutput | None:
     """Compile a module with its kernels separate; None where it has to be compiled as one.
 
     flags: iree-compile's, for the CPU. cpu: identity of this machine, for code for `host`. timeout:
     seconds. memory_limit: resident bytes of a worker. begun: the stream of this module's kernels,
-    for the same flags. form: that of the code, None: this machine's.
+    for the same flags. form: that of the code, None: this machine's. left_out: `begun`
+    alone has the kernels.
     Errors: CompileFailed for a limit that is passed.
     """
-    if not takes(compiler, source, form):
+    if not left_out and not takes(compiler, source, form):
         return None
     start = time.perf_counter()
     limits = Limits(timeout, memory_limit, time.monotonic())
@@ -108,11 +109,16 @@ def _has_workers(compiler: IreeCompiler) -> bool:
     return compiler.use_worker is not False and platform.machine() in CPU_FORMS
 
 
-def prepare(ops: int, form: Form | None = None) -> None:
+def prepare(ops: int, form: Form | None = None, cache: Cache | None = None) -> None:
     """Start the workers that a program of `ops` ops will need, while its passes run."""
     if ops >= _SMALL_PROGRAM and platform.machine() in CPU_FORMS:
         flags = () if form is None else form.process
-        shared_compiler().prepare(min(available_cpus(), MAX_WORKERS), *flags)
+        shared_compiler().prepare(_at_first(cache), *flags)
+
+
+def _at_first(cache: Cache | None) -> int:
+    """Return the workers to begin with: one where the cache may have the kernels."""
+    return 1 if cache is not None and cache.may_have("library") else most()
 
 
 class _Compile:
@@ -124,27 +130,37 @@ class _Compile:
 
     def run(self) -> CompileOutput | None:
         """Compile; None where IREE makes all kernels. Errors: Together, CompileFailed."""
+        begun, found = self.begun, self.begun.found
+        begun.end()
         host = self.pool.take()
         start = {"start": self.libraries.form.start, "flags": list(self.libraries.flags)}
         header, texts = self.pool.ask(host, {"kind": "split", **start}, self.source)
-        if not header["kernels"]:
-            return None
-        self.begun.planned()
+        begun.planned()
         self.libraries.resources = header["resources"]
         named, kernels = kernels_of(header["kernels"], texts)
-        begun, found = self.begun, self.begun.found
+        for name, given in header["left_out"].items():
+            if given not in begun.named:
+                raise Together("a kernel that the module leaves out has no key")
+            named[name] = begun.named[given]
+        if not named:
+            return None
+        used = set(named.values())
         planned = {k.key for group in begun.groups for k in group}
         rest = {key: k for key, k in kernels.items() if key not in planned and key not in found}
         found.update(self.libraries.found(rest))
-        progress.kernels(len(kernels), sum(key in found for key in kernels))
+        progress.kernels(len(used), sum(key in found for key in used))
+        rest.update((key, k) for key, k in begun.rest.items() if key in used)
         missing = [k for key, k in sorted(rest.items()) if key not in found]
-        for group in groups_of(missing, self.libraries.form.bytes):
+        groups = groups_of(missing, self.libraries.form.bytes)
+        if len(groups) > 1:
+            self.pool.widen()
+        for group in groups:
             begun.compile(group)
-        known = list(dict.fromkeys(found[key][0] for key in sorted(kernels) if key in found))
+        known = list(dict.fromkeys(found[key][0] for key in sorted(used) if key in found))
         # numbers of libraries: compiled ones in order, then cached ones
         at = {k.key: (i, n) for i, group in enumerate(begun.groups) for n, k in enumerate(group)}
         count = len(begun.groups)
-        for key in kernels:
+        for key in used:
             if key in found:
                 library, number = found[key]
                 at[key] = count + known.index(library), number
@@ -152,6 +168,7 @@ class _Compile:
         request = {
             "kind": "host",
             "places": {name: at[key] for name, key in named.items()},
+            "keys": named,
             "formats": [self.libraries.form.format] * (count + len(known)),
             **start,
             "flags": [*self.libraries.flags, *statistics_flags(table)],
@@ -165,6 +182,7 @@ class _Compile:
         ask = {"kind": "finish", "sizes": list(map(len, every)), "counts": counts}
         _, vmfb = self.pool.ask(host, ask, b"".join(every))
         self.libraries.keep(made)
+        self.libraries.keep_names(begun.new_names(), libraries)
         return CompileOutput(
             vmfb,
             self.libraries.flags,

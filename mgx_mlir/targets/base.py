@@ -52,7 +52,10 @@ class BackendOptions:
     begun: Stream | None = None  # the stream that compiles the program's kernels already
 
 
-@dataclass
+class KernelsLeftOut(Exception):
+    """A module whose kernels were to compile apart has to be compiled as one, with its kernels."""
+
+
 @dataclass(frozen=True)
 class Apart:
     """Form of kernels that compile apart. cpu: identity of the CPU that code for `host` is for."""
@@ -86,13 +89,13 @@ class Target(ABC):
         """Return how kernels compile apart from their host functions; None where they do not."""
         return None
 
-    def prepare(self, ops: int) -> None:
+    def prepare(self, ops: int, options: BackendOptions | None = None) -> None:
         """Start the workers for a program of `ops` ops, while its passes run."""
-        how = self.apart()
+        options, how = options or BackendOptions(), self.apart()
         if how is not None:
             from mgx_mlir.targets import apart
 
-            apart.prepare(ops, how.form)
+            apart.prepare(ops, how.form, default_cache() if options.cache else None)
 
     def stream(self, ops: int, options: BackendOptions | None = None) -> Stream | None:
         """Return the stream that compiles kernels during lowering of a program of `ops` ops.
@@ -184,19 +187,23 @@ class Target(ABC):
 
         start = time.monotonic()
         how = self.apart()
+        left_out = lowered.left_out
         if (
             how is not None
             and how.form is not None
             and not all(p.is_static for p in lowered.inputs)
         ):
             how = None  # its kernels' numbers of workgroups depend on run-time sizes
-        if how is not None and takes(compiler, lowered.bytecode, how.form):
+        if how is not None and (left_out or takes(compiler, lowered.bytecode, how.form)):
             made = compile_apart(
                 compiler, lowered.bytecode, flags, cpu=how.cpu, cache=store, timeout=limit,
                 memory_limit=options.memory_limit, begun=options.begun, form=how.form,
+                left_out=left_out,
             )  # fmt: skip
             if made is not None:
                 return made
+            if left_out:
+                raise KernelsLeftOut
             limit = max(limit - (time.monotonic() - start), 0.001)
         return compiler.run(
             lowered.bytecode,

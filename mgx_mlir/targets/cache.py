@@ -227,6 +227,10 @@ class Cache:
             return
         self._evict_sometimes()
 
+    def may_have(self, kind: Kind) -> bool:
+        """Say whether there may be entries of a kind."""
+        return self.standing != "foreign" and (self.root / kind).exists()
+
     def remove(self, kind: Kind, key: str) -> None:
         """Remove an entry; one that is mapped elsewhere stays usable there."""
         if self.standing != "own":

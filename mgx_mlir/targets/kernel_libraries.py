@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import platform
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -60,6 +61,7 @@ class Libraries:
         self.flags, self.cpu, self.cache = tuple(flags), cpu, cache
         self.form = form or CPU_FORMS[platform.machine()]
         self.resources = ""  # stream.resources of the program
+        self._libraries: dict[str, Library | None] = {}  # libraries of the cache, by name
 
     def request(self, group: Sequence[Kernel]) -> tuple[dict[str, Any], bytes]:
         """Return the request for a library of kernels."""
@@ -75,6 +77,13 @@ class Libraries:
         progress.compiled(len(group))
         return Library(code, tuple(k.key for k in group), _counts(header["counts"]))
 
+    @functools.cached_property
+    def salt(self) -> str:
+        """Digest of what made kernels, for their names; empty without a cache."""
+        if self.cache is None:
+            return ""
+        return self.cache.program_key((), {"kernels": [code_version(), self.cpu, *self.flags]})
+
     def _key(self, kernel: str) -> str:
         return digest(kernel, self.resources, code_version(), self.cpu, *self.flags)
 
@@ -82,30 +91,54 @@ class Libraries:
         """Return the library, and the number in it, of each cached kernel."""
         if self.cache is None:
             return {}
-        libraries: dict[str, Library | None] = {}
         out: dict[str, tuple[Library, int]] = {}
         for key in sorted(kernels):
             entry = self.cache.get("kernel", self._key(key))
-            if entry is None:
-                continue
-            name = str(entry.meta["library"])
-            if name not in libraries:
-                libraries[name] = _read(self.cache, name)
-            library = libraries[name]
+            library = None if entry is None else self._library(str(entry.meta["library"]))
             if library is not None and key in library.kernels:
                 out[key] = library, library.kernels.index(key)
         return out
+
+    def named(self, name: str) -> tuple[str, Library, int] | None:
+        """Return the key of a kernel by its name, its library, and its number in there."""
+        entry = None if self.cache is None else self.cache.get("kernel", name)
+        if entry is None:
+            return None
+        key, library = str(entry.meta["kernel"]), self._library(str(entry.meta["library"]))
+        if library is None or key not in library.kernels:
+            return None
+        return key, library, library.kernels.index(key)
+
+    def _library(self, name: str) -> Library | None:
+        """Return a library of the cache, which is read once."""
+        if name not in self._libraries:
+            assert self.cache is not None
+            self._libraries[name] = _read(self.cache, name)
+        return self._libraries[name]
 
     def keep(self, libraries: Sequence[Library]) -> None:
         """Put libraries into the cache."""
         if self.cache is None:
             return
         for library in libraries:
-            name = digest(*map(self._key, library.kernels))
+            name = self._name(library)
             meta = {"kernels": list(library.kernels), "counts": list(map(list, library.counts))}
             self.cache.put("library", name, {"code": library.code}, meta)
             for key in library.kernels:
                 self.cache.put("kernel", self._key(key), {}, {"library": name})
+
+    def keep_names(self, named: Mapping[str, str], libraries: Iterable[Library]) -> None:
+        """Put the keys of kernels that have names into the cache."""
+        if self.cache is None:
+            return
+        where = {key: self._name(library) for library in libraries for key in library.kernels}
+        for name, key in named.items():
+            if key in where:
+                meta = {"kernel": key, "library": where[key]}
+                self.cache.put("kernel", name, {}, meta)
+
+    def _name(self, library: Library) -> str:
+        return digest(*map(self._key, library.kernels))
 
 
 def _read(cache: Cache, name: str) -> Library | None:

@@ -337,19 +337,22 @@ class Parts:
         found = self.program.kernels
         rows = [[name, k.key, k.layout, len(k.text.encode())] for name, k in found.items()]
         texts = "".join(k.text for k in found.values()).encode()
-        return {"status": "ok", "kernels": rows, "resources": self.program.resources}, texts
+        reply = {"status": "ok", "kernels": rows, "resources": self.program.resources}
+        return {**reply, "left_out": self.program.left_out}, texts
 
     def _kernels(self, header: dict[str, Any], payload: bytes) -> Reply:
-        """Return the keys of the kernels of modules with one kernel each; they are not kept for
-        `host`.
+        """Return the keys of the kernels of modules with one kernel each, by the modules' numbers.
+
+        They are not kept for `host`.
         """
         rows, texts, resources, at = [], [], "", 0
         shared = context(_bindings())
-        for size in header["sizes"]:
+        for i, size in enumerate(header["sizes"]):
             program = self.kernels.Program(payload[at : at + size], shared)
             program.split()
             at += size
-            rows += [[n, k.key, k.layout, len(k.text.encode())] for n, k in program.kernels.items()]
+            found = program.kernels.values()
+            rows += [[str(i), k.key, k.layout, len(k.text.encode())] for k in found]
             texts += [k.text for k in program.kernels.values()]
             resources = program.resources
         reply = {"status": "ok", "kernels": rows, "resources": resources}
@@ -367,8 +370,8 @@ class Parts:
         kernels' binaries.
         """
         places = {name: tuple(at) for name, at in header["places"].items()}
-        source = self.program.host(places, header["formats"])
-        keys = {name: k.key for name, k in self.program.kernels.items()}
+        keys = header["keys"]
+        source = self.program.host(places, header["formats"], keys)
         resources, self.program = self.program.resources, None
         self.host = self.hosts.Host(
             source, header["flags"], verify=header["verify"], resources=resources,

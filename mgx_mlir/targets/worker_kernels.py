@@ -32,6 +32,7 @@ _FROM_SLICE = "iree_tensor_ext.dispatch.workgroup_count_from_slice"
 # IREE's prefix of kernel names: function and dispatch number
 _PLACE = re.compile(r"^.*?dispatch_\d+_?")
 NAME = "kernel"  # in the text whose digest is the kernel's key
+APART = "mgx.apart"  # name of a kernel that the module leaves out
 
 
 @dataclass(frozen=True)
@@ -97,18 +98,31 @@ def walk(ir: Any, op: Any, names: Sequence[str]) -> list[Any]:
     return found
 
 
+def _functions(executable: Any) -> list[Any]:
+    """Return the functions of a flow.executable."""
+    module = next(
+        o.operation
+        for o in executable.regions[0].blocks[0].operations
+        if o.operation.name == "builtin.module"
+    )
+    return [o.operation for o in module.regions[0].blocks[0].operations]
+
+
+def _layout_of(executable: Any) -> str:
+    """Return the layout of a kernel that a flow.executable leaves out."""
+    arguments = _functions(executable)[0].regions[0].blocks[0].arguments
+    types = [str(a.type) for a in arguments]
+    accesses = [a for a in map(_access, types) if a is not None]
+    return _layout(accesses, 2 * types.count("index"))
+
+
 def kernel_of(ir: Any, executable: Any, *, counted: bool = False) -> Kernel:
     """Turn a flow.executable's function into one with a stated interface, in place.
 
     counted: code generation counts the workgroups, which must depend on no argument.
     Errors: NotApart.
     """
-    module = next(
-        o.operation
-        for o in executable.regions[0].blocks[0].operations
-        if o.operation.name == "builtin.module"
-    )
-    functions = [o.operation for o in module.regions[0].blocks[0].operations]
+    functions = _functions(executable)
     if len(functions) != 1:
         raise NotApart(f"{len(functions)} functions")
     function = functions[0]
@@ -337,6 +351,8 @@ class Program:
         with context:
             self.module = ir.Module.parse(source).operation
         self.kernels: dict[str, Kernel] = {}
+        self.left_out: dict[str, str] = {}  # names, in all programs, of kernels that are not here
+        self._layouts: dict[str, str] = {}
         self._exports: dict[str, Any] = {}  # flow.executable of each, with its workgroup count
         self.resources = ""  # stream.resources, which cannot parse its own output
 
@@ -355,6 +371,12 @@ class Program:
             # normalises kernels that differ only in form
             _pass_manager().parse(_SIMPLER).run(kept.operation)
         for op, copy in found:
+            if APART in op.attributes:
+                name = ir.StringAttr(op.attributes["sym_name"]).value
+                self.left_out[name] = ir.StringAttr(op.attributes[APART]).value
+                self._layouts[name], self._exports[name] = _layout_of(copy), copy
+                op.erase()
+                continue
             try:
                 kernel = kernel_of(ir, copy, counted=counted)
             except NotApart:
@@ -362,6 +384,7 @@ class Program:
                 continue  # compiled with the host module, as all of IREE's own kernels
             name = ir.StringAttr(op.attributes["sym_name"]).value
             self.kernels[name], self._exports[name] = kernel, copy
+            self._layouts[name] = kernel.layout
             op.erase()
         attributes = self.module.attributes
         if "stream.resources" in attributes:
@@ -371,8 +394,13 @@ class Program:
             self.resources = text
             del attributes["stream.resources"]
 
-    def host(self, places: dict[str, tuple[int, int]], formats: Sequence[str]) -> bytes:
-        """Return the host functions. places: the library of each kernel, and its number in it."""
+    def host(
+        self, places: dict[str, tuple[int, int]], formats: Sequence[str], keys: dict[str, str]
+    ) -> bytes:
+        """Return the host functions.
+
+        places: the library of each kernel, and its number in it. keys: those of the kernels.
+        """
         ir = bindings()
 
         with self._context, ir.Location.unknown():
@@ -380,12 +408,12 @@ class Program:
             # one export for equal kernels, as IREE merges equal launches of one export only
             first: dict[str, str] = {}
             for name, (library, ordinal) in places.items():
-                if first.setdefault(self.kernels[name].key, name) == name:
+                if first.setdefault(keys[name], name) == name:
                     self._export(ir, name, ordinal, blocks[library])
             for op in walk(ir, self.module, ["flow.dispatch"]):
                 entry = str(op.attributes["entry_points"]).strip("[]@").partition("::")[0]
                 if entry in places:
-                    name = first[self.kernels[entry].key]
+                    name = first[keys[entry]]
                     self._launch(ir, op, f"@{LIBRARY}{places[entry][0]}::@{_VARIANT}::@{name}")
         buffer = io.BytesIO()
         self.module.write_bytecode(buffer)
@@ -428,7 +456,7 @@ class Program:
                     "sym_name": ir.StringAttr.get(name),
                     "sym_visibility": ir.StringAttr.get("public"),
                     "ordinal": ir.IntegerAttr.get(index, ordinal),
-                    "layout": ir.Attribute.parse(self.kernels[name].layout),
+                    "layout": ir.Attribute.parse(self._layouts[name]),
                 },
                 regions=2,
             )

@@ -48,10 +48,20 @@ class Limits:
 
 
 class Pool:
-    """The workers of one compile. flags: those of their processes (worker.OF_PROCESS)."""
+    """The workers of one compile.
 
-    def __init__(self, compiler: IreeCompiler, limits: Limits, flags: Sequence[str] = ()) -> None:
+    flags: those of their processes (worker.OF_PROCESS). count: workers at once, None: `most()`.
+    """
+
+    def __init__(
+        self,
+        compiler: IreeCompiler,
+        limits: Limits,
+        flags: Sequence[str] = (),
+        count: int | None = None,
+    ) -> None:
         self.compiler, self.limits, self.flags = compiler, limits, tuple(flags)
+        self._most = count or most()
         self.peak, self.errors = 0, ""
         self._taken: dict[Worker, bool] = {}  # worker -> it waits for a request
         self._watches: dict[Worker, Watch] = {}
@@ -66,7 +76,7 @@ class Pool:
 
         Errors: Together where none starts, CompileFailed.
         """
-        while not self._free and len(self._readers) >= _most():
+        while not self._free and len(self._readers) >= self._most:
             for worker in self._replied(50):
                 self._read(worker)
         return self._free.pop() if self._free else self._lease()
@@ -132,6 +142,10 @@ class Pool:
         self.begin(worker, header)
         self._readers[worker] = lambda _, __: None
 
+    def widen(self) -> None:
+        """Let as many workers work at once as the machine takes."""
+        self._most = most()
+
     # ------------------------------------------------------------------ any worker
 
     def submit(self, header: Mapping[str, Any], payload: bytes, reader: Reader) -> None:
@@ -170,7 +184,7 @@ class Pool:
         """Send queued requests. ready: only to workers that have started."""
         while self._todo:
             if not self._free:
-                if len(self._readers) >= _most():
+                if len(self._readers) >= self._most:
                     return
                 self._free.append(self._lease())
             worker = self._free[-1]
@@ -218,9 +232,9 @@ class Pool:
         self._todo.clear()
 
 
-def _most() -> int:
+def most() -> int:
     """Return the number of workers that work at once."""
     return max(1, min(available_cpus(), MAX_WORKERS))
 
 
-__all__ = ["MAX_WORKERS", "Limits", "Pool", "Together"]
+__all__ = ["MAX_WORKERS", "Limits", "Pool", "Together", "most"]

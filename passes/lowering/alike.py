@@ -6,6 +6,8 @@ second launches the code of the first: its code is neither built nor compiled.
 
 from __future__ import annotations
 
+import hashlib
+import re
 from collections.abc import Callable, Generator, Hashable, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -22,18 +24,32 @@ from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.dialects.migraphx.linear import Convolution, Dot
 from mgx_mlir.dialects.migraphx.pointwise_binary import Add, Mul
 from mgx_mlir.passes.lowering.expr import Expr, Leaf, Splat, View
+from mgx_mlir.passes.lowering.options import Apart
 
 # code number of a dispatch, where others may share that. The first in the program has
 # the code, the others have none
 CODE = "mgx.code"
+# name under which a dispatch's code is compiled apart from its module
+APART = "mgx.apart"
+_NAMED_DIM = re.compile(r"(?<![\d.])\d{16,}")  # an extent that means another size elsewhere
 
 
 class Codes:
     """The code of dispatches, by the descriptions of their kernels."""
 
-    def __init__(self, given: Callable[[ir.Operation], None] | None = None) -> None:
-        """Start without code. given: called with each dispatch whose code has been built."""
-        self._given = given
+    def __init__(
+        self,
+        apart: Apart | None = None,
+        alone: Callable[[ir.Operation], bytes] | None = None,
+        salt: str = "",
+    ) -> None:
+        """Begin without code.
+
+        apart: takes code that has been built, which `alone` writes as a module of its own. salt:
+        what code follows from beside descriptions.
+        """
+        self._apart, self._alone, self._salt = apart, alone, salt
+        self._texts: dict[Hashable, str] = {}
         self._built: dict[Hashable, int] = {}
         self._kernel: Hashable | None = None
         self._made = 0  # dispatches of the kernel so far
@@ -62,10 +78,53 @@ class Codes:
         """Return the number of the code of a key, None where none was built."""
         return None if key is None else self._built.get(key)
 
-    def built(self, key: Hashable | None, dispatch: ir.Operation) -> int | None:
-        """Return a number for the code of a key, which has been built in a dispatch."""
-        if self._given is not None:
-            self._given(dispatch)
+    def name(self, key: Hashable | None) -> str:
+        """Return the name of a key's code in all programs; empty where it has none."""
+        if self._apart is None or key is None:
+            return ""
+        try:
+            text = self._text(key)
+        except TypeError:
+            return ""
+        if _NAMED_DIM.search(text):
+            return ""
+        whole = f"{self._apart.salt}\0{self._salt}\0{text}"
+        return hashlib.sha256(whole.encode()).hexdigest()[:40]
+
+    def known(self, name: str) -> bool:
+        """Say whether code of a name is compiled already."""
+        return bool(name) and self._apart is not None and self._apart.known(name)
+
+    def _text(self, part: Hashable) -> str:
+        """Write a part of a key. Errors: TypeError for one that has no text."""
+        if isinstance(part, tuple):
+            return f"({','.join(map(self._text, part))})"
+        if part is None or type(part) in (str, int, bool, float):
+            return repr(part)
+        found = self._texts.get(part)
+        if found is None:
+            if isinstance(part, TensorType):
+                found = f"{part.dtype.name}{self._text(part.dims)}"
+            elif isinstance(part, ir.Attribute | ir.Type):
+                found = str(part)
+            else:
+                raise TypeError(f"{type(part).__name__} has no text")
+            self._texts[part] = found
+        return found
+
+    def built(
+        self, key: Hashable | None, dispatch: ir.Operation, name: str, *, known: bool
+    ) -> int | None:
+        """Return a number for the code of a key, which has been built in a dispatch.
+
+        known: code of this name is compiled already, and none was built.
+        """
+        if self._apart is not None and self._alone is not None:
+            if not known:
+                module = self._alone(dispatch)
+                name = name or hashlib.sha256(module).hexdigest()[:40]
+                self._apart.add(name, module)
+            dispatch.attributes[APART] = ir.StringAttr.get(name)
         return None if key is None else self._built.setdefault(key, len(self._built))
 
 

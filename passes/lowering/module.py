@@ -58,6 +58,7 @@ from mgx_mlir.passes.lowering.iree.equal_results import merge_equal_results
 from mgx_mlir.passes.lowering.iree.input_alignment import written
 from mgx_mlir.passes.lowering.iree.outline import (
     drop_unread_kernels,
+    leave_out_kernels,
     outline_alone,
     outline_kernels,
 )
@@ -98,7 +99,10 @@ class ModuleLowering(LoweringContext):
         self._launching = 0  # ops lowered so far
         self._choices: list[KernelChoice] = []  # choices in the function that is being lowered
         self._now = ("", "")  # name and location of the op that is being lowered
-        self._codes = alike.Codes(self._give if options.on_kernel is not None else None)
+        o = options
+        given = o.target, o.regions, o.arch, o.vector_kernels, o.tiles, o.fast_math
+        salt = repr((*given, sorted(select.switched_off()), sorted(o.plainer.items())))
+        self._codes = alike.Codes(options.apart, self._alone, salt)
         self._scalars: set[ir.Value] = set()  # scalars in kernels' bodies that become inputs
         self._host_read: set[ir.Value] = set()  # tensors that the host reads, for sizes
 
@@ -112,6 +116,10 @@ class ModuleLowering(LoweringContext):
         except BaseException:
             self.filling.close()
             raise
+        # its objects name each other, and would keep all weights until a collection
+        self.forget_weights()
+        self.weights.forget()
+        self.programs = {}
         return found
 
     def _lower(self) -> Lowered:
@@ -131,6 +139,9 @@ class ModuleLowering(LoweringContext):
                 if name == self.listed:
                     kernels, choices = self.kernels, self._choices
                 self.kernels, self._choices = [], []
+            left_out = self.options.apart is not None and self.options.apart.holds
+            if left_out:
+                leave_out_kernels(self.module)
             drop_unread_kernels(self.module)
             self.weights.drop_unread()
             fence_widening_loops(self.module)
@@ -161,6 +172,7 @@ class ModuleLowering(LoweringContext):
             kernels=kernels,
             choices=choices,
             input_alignment=alignment,
+            left_out=left_out,
         )
 
     def _function(self, name: str, main: ir.OpView) -> None:
@@ -190,11 +202,11 @@ class ModuleLowering(LoweringContext):
             assertions.wait(self, self.entry, outermost=True)
             read_back.keep(self.entry)
 
-    def _give(self, dispatch: ir.Operation) -> None:
-        """Pass a built kernel to the backend, which starts compiling it."""
-        if self.options.on_kernel is not None:
-            alone = outline_alone(dispatch)
-            self.options.on_kernel(written(alone, self.options.target)[0])
+    def _alone(self, dispatch: ir.Operation) -> bytes:
+        """Return a kernel that has been built, a module of one flow.executable."""
+        alone = outline_alone(dispatch)
+        workgroup_loops.give(alone)
+        return written(alone, self.options.target)[0]
 
     def _verify(self, module: ir.Module) -> None:
         try:
@@ -460,7 +472,7 @@ class ModuleLowering(LoweringContext):
         """Bind a literal to a splat, a constant or a weight. own: make a small one of a kernel
         a weight too.
         """
-        array = literals.array_of(op)
+        array = literals.seen_of(op)
         t = TensorType.of(op.results[0])
         if own:
             self.bind(op.results[0], Leaf(t, self.parameter(array)))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from mgx_mlir.passes.lowering.gpu.matmul.gemm_shape import (
     GemmConfig,
@@ -11,6 +12,28 @@ from mgx_mlir.passes.lowering.gpu.matmul.gemm_shape import (
     GemmShape,
     default,
 )
+
+
+class Apart(Protocol):
+    """Compiles kernels apart from the module that launches them."""
+
+    @property
+    def salt(self) -> str:
+        """Text in each kernel's name: what its code follows from beside its description."""
+        ...
+
+    @property
+    def holds(self) -> bool:
+        """Say whether the module may leave its kernels out: all of them are here by name."""
+        ...
+
+    def known(self, name: str) -> bool:
+        """Say whether a kernel is compiled already, so that none need be built."""
+        ...
+
+    def add(self, name: str, module: bytes) -> None:
+        """Take a kernel as soon as it is built, a module of one flow.executable."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -27,8 +50,7 @@ class LowerOptions:
     # refusals by the backend for a kernel's source location: from 1 on, no vector loops and no
     # tiles; from 2 on, no region
     plainer: Mapping[str, int] = field(default_factory=dict[str, int])
-    # called with each vector kernel as soon as it is built, as a module with one flow.executable
-    on_kernel: Callable[[bytes], None] | None = None
+    apart: Apart | None = None  # takes vector kernels, None: they are compiled with their module
 
     def gemm_config(self, product: GemmShape, function: str = "main") -> GemmConfig:
         """Return the searched choice, else that of the bound; IREE's default without tiles."""

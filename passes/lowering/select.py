@@ -133,6 +133,11 @@ def noted(choices: Sequence[KernelChoice]) -> None:
         found.extend(choices)
 
 
+def switched_off() -> frozenset[str]:
+    """Return the names of the rules that are switched off here."""
+    return _OFF.get()
+
+
 def check_names(names: Sequence[str]) -> frozenset[str]:
     """Return names of rules to switch off; UsageError for one that no target has."""
     if not names:

@@ -333,12 +333,115 @@ def test_replies_out_of_order_plan_libraries_in_order() -> None:
 
     pool: Any = Noted()
     begun = kernel_stream.Stream(pool, Libraries((), "", None))
-    reply = {"resources": "", "kernels": [["n", "b", "", 1]]}
-    begun._sent = 2
-    begun._named(1, {**reply, "kernels": [["n", "a", "", 1], ["m", "b", "", 1]]}, b"xy")
+    reply = {"resources": "", "kernels": [["0", "b", "", 1]]}
+    begun._sent, begun._names = 2, [["n"], ["m", "o"]]
+    begun._plan(1, {**reply, "kernels": [["0", "a", "", 1], ["1", "b", "", 1]]}, b"xy")
     assert begun.groups == []
-    begun._named(0, reply, b"z")
+    begun._plan(0, reply, b"z")
     assert [[k.key for k in g] for g in begun.groups] == [["b"], ["a"]]
+    assert begun.named == {"n": "b", "m": "a", "o": "b"}
+
+
+@pytest.fixture
+def built(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return the names of kernels that are built, with a stream for programs of any size."""
+    names: list[str] = []
+    monkeypatch.setattr(apart, "_SMALL_PROGRAM", 0)
+    add = kernel_stream.Stream.add
+
+    def noted(self: kernel_stream.Stream, name: str, module: bytes) -> None:
+        names.append(name)
+        add(self, name, module)
+
+    monkeypatch.setattr(kernel_stream.Stream, "add", noted)
+    return names
+
+
+def test_found_kernels_are_not_built(built: list[str], libraries: list[int]) -> None:
+    compiled(net())
+    assert len(built) > 1
+    built.clear()
+    libraries.clear()
+    deeper = compiled(net(layers=LAYERS + 2))
+    assert (deeper.executable.via, built, libraries) == ("workers", [], [])
+    fresh = compiled(net(layers=LAYERS + 2), cache=False)
+    np.testing.assert_array_equal(deeper.run(inputs())[0], fresh.run(inputs())[0])
+    assert deeper.executable.dispatches == fresh.executable.dispatches
+
+
+def test_found_kernels_leave_the_key_of_a_module(built: list[str]) -> None:
+    """Its kernels have the same names, whether they were built or found."""
+    first = compiled(net())
+    compiled(net(layers=LAYERS + 1))
+    again = compiled(net(), default_dim_value=2)  # no dim of the program is dynamic
+    assert (again.stats.cached, again.executable.cached) == (False, True)
+    assert again.executable.key == first.executable.key
+    np.testing.assert_array_equal(again.run(inputs())[0], first.run(inputs())[0])
+
+
+def test_a_name_of_a_kernel_is_of_one_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Programs that share names build the same text for each."""
+    monkeypatch.setattr(apart, "_SMALL_PROGRAM", 0)
+    monkeypatch.setattr(kernel_stream.Stream, "known", lambda self, name: False)
+    keys: dict[str, set[str]] = {}
+    named: list[str] = []
+    keep = Libraries.keep_names
+
+    def noted(self: Libraries, names: Any, libraries: Any) -> None:
+        named.extend(names)
+        for name, key in names.items():
+            keys.setdefault(name, set()).add(key)
+        keep(self, names, libraries)
+
+    monkeypatch.setattr(Libraries, "keep_names", noted)
+    for options in ({}, {"layers": 2}, {"head": 9}, {"width": 20}, {"batch": 3}):
+        compiled(net(**options))
+    assert len(named) > len(keys)
+    assert all(len(found) == 1 for found in keys.values())
+
+
+def test_kernels_whose_library_is_gone_are_built_again(built: list[str]) -> None:
+    compiled(net())
+    store = default_cache()
+    assert store is not None
+    for entry in list(store.entries()):
+        if entry.kind == "library":
+            store.remove("library", entry.key)
+    built.clear()
+    again = compiled(net(layers=LAYERS + 1))
+    assert built
+    assert again.executable.via == "workers"
+    assert np.isfinite(again.run(inputs())[0]).all()
+
+
+def test_found_kernels_are_built_where_they_do_not_compile_apart(
+    built: list[str], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    compiled(net())
+    built.clear()
+    begin = Pool.begin
+
+    def killed(self: Any, worker: Any, header: Any, payload: bytes = b"") -> None:
+        begin(self, worker, header, payload)
+        os.kill(worker.process.pid, signal.SIGKILL)
+
+    monkeypatch.setattr(Pool, "begin", killed)
+    made = compiled(net(layers=LAYERS + 1))
+    assert built == []
+    assert made.executable.via != "workers"
+    assert "compiled as one: a worker has ended" in caplog.text
+    fresh = compiled(net(layers=LAYERS + 1), cache=False)
+    np.testing.assert_array_equal(made.run(inputs())[0], fresh.run(inputs())[0])
+
+
+def test_a_small_module_keeps_its_kernels(
+    built: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(apart, "SMALL", 10**9)
+    made = compiled(net(), cache=False)
+    assert built
+    assert made.executable.via != "workers"
+    assert np.isfinite(made.run(inputs())[0]).all()
 
 
 def test_a_stream_that_fails_leaves_a_compile_as_one_module(
@@ -365,7 +468,7 @@ def test_an_interrupt_of_the_lowering_ends_the_stream(
         closed.append(self)
         close(self)
 
-    def interrupted(self: kernel_stream.Stream, module: bytes) -> None:
+    def interrupted(self: kernel_stream.Stream, name: str, module: bytes) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(kernel_stream.Stream, "close", noted)
@@ -379,7 +482,7 @@ def test_an_interrupt_of_the_lowering_ends_the_stream(
 def self_checked() -> np.ndarray:
     """Return the result of a compile behind what a test broke off."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(kernel_stream.Stream, "add", lambda self, module: None)
+        patch.setattr(kernel_stream.Stream, "add", lambda self, name, module: None)
         return np.asarray(compiled(net(), cache=False).run(inputs())[0])
 
 

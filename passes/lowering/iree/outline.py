@@ -11,9 +11,9 @@ from collections import Counter
 from collections.abc import Hashable, Sequence
 
 from mgx_mlir.core.ir import ir
-from mgx_mlir.passes.lowering.alike import CODE
+from mgx_mlir.passes.lowering.alike import APART, CODE
 from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import LAUNCH
-from mgx_mlir.passes.lowering.iree.iree_ops import SEGMENTS, TIED, build
+from mgx_mlir.passes.lowering.iree.iree_ops import SEGMENTS, TIED, build, flow_return
 
 
 def outline_kernels(module: ir.Module) -> None:
@@ -57,6 +57,8 @@ def drop_unread_kernels(module: ir.Module) -> None:
         if heir is not None and blocks:
             for block, region in zip(blocks, heir.regions, strict=True):
                 block.append_to(region)
+            if APART in op.attributes:
+                heir.attributes[APART] = op.attributes[APART]
         op.erase()
 
 
@@ -85,8 +87,22 @@ def _dispatches(module: ir.Module) -> list[ir.Operation]:
         found.append(op)
         return ir.WalkResult.SKIP
 
-    module.operation.walk(visit)
+    module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
     return found
+
+
+def leave_out_kernels(module: ir.Module) -> None:
+    """flow.dispatch.workgroups { kernel } -> flow.dispatch.workgroups { }
+
+    Of dispatches whose code is compiled apart. Their interfaces stay.
+    """
+    for op in _dispatches(module):
+        if APART in op.attributes:
+            block = op.regions[0].blocks[0]
+            for inner in reversed([view.operation for view in block.operations]):
+                inner.erase()
+            with ir.InsertionPoint(block):
+                flow_return()
 
 
 def outline_alone(dispatch: ir.Operation) -> ir.Module:
@@ -123,6 +139,8 @@ def _executable(name: str, op: ir.Operation) -> None:
     symbol = ir.StringAttr.get(name)
     named = {"sym_name": symbol}
     private = {**named, "sym_visibility": ir.StringAttr.get("private")}
+    if APART in op.attributes:
+        private[APART] = op.attributes[APART]
     made = build("flow.executable", attributes=private, regions=1)
     with ir.InsertionPoint(made.regions[0].blocks.append()):
         reference = {**named, "function_ref": ir.FlatSymbolRefAttr.get(name)}

@@ -470,8 +470,11 @@ def dispatch(
     key = codes.key((outer.described(results, grid, types), bool(updated)))
     number = codes.number(key)
     if number is None:
-        _build(made, outer, inputs, results, grid, body, updated=bool(updated))
-        number = codes.built(key, made)
+        name = codes.name(key)
+        known = codes.known(name)
+        build = (lambda _: ()) if known else body
+        _build(made, outer, inputs, results, grid, build, updated=bool(updated))
+        number = codes.built(key, made, name, known=known)
     if number is not None:
         made.attributes[alike.CODE] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), number)
     return list(made.results)
