@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import resource
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -25,6 +24,7 @@ from mgx_mlir.compiler.stats import CompileStats
 from mgx_mlir.compiler.variants import adopt, share_weights, specialised, variants_of, with_variants
 from mgx_mlir.core import operand_segments, progress
 from mgx_mlir.core.files import noting_reads
+from mgx_mlir.hardware.machine import peak_memory
 from mgx_mlir.passes.analysis.input_values import state_values
 from mgx_mlir.passes.lowering.module import lower_to_linalg
 from mgx_mlir.passes.lowering.options import LowerOptions
@@ -92,7 +92,7 @@ class Compilation:
         if kept is not None:
             kept.finish(compiled, reads, model, self.options, self.backend)
         self.stats.total_s = time.perf_counter() - start
-        self.stats.peak_rss = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+        self.stats.peak_rss = peak_memory()
         return compiled
 
     def after_passes(self, program: ProgramIR) -> ProgramIR:

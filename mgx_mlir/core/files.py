@@ -10,6 +10,7 @@ import os
 import secrets
 import stat
 import tempfile
+import threading
 import time
 from collections.abc import Generator
 from contextvars import ContextVar
@@ -23,6 +24,18 @@ from mgx_mlir.core.huge_pages import huge_empty
 
 _MAP_FROM = 4 << 20  # bytes; smaller files are read, as a mapping keeps a descriptor
 _CLOEXEC = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+# non-blocking: opening a pipe without a writer would wait forever
+READ_FLAGS = os.O_RDONLY | _CLOEXEC | getattr(os, "O_NONBLOCK", 0)
+_seeking = threading.Lock()  # for reads of Windows, which move a file's position
+
+
+def read_at(fd: int, nbytes: int, offset: int) -> bytes:
+    """Return up to `nbytes` bytes of an open file from an offset, in any thread."""
+    if hasattr(os, "pread"):
+        return os.pread(fd, nbytes, offset)
+    with _seeking:
+        os.lseek(fd, offset, os.SEEK_SET)
+        return os.read(fd, nbytes)
 
 
 @contextlib.contextmanager
@@ -226,8 +239,7 @@ def read_with_status(
     """
     name = os.fspath(path)
     try:
-        # non-blocking: opening a pipe without a writer would wait forever
-        fd = os.open(name, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        fd = os.open(name, READ_FLAGS)
     except (OSError, ValueError) as e:
         reason = (getattr(e, "strerror", None) or str(e)).lower()
         raise FileError(f"cannot open the file: {reason}", location=name) from None

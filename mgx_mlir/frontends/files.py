@@ -8,15 +8,14 @@ import stat
 import numpy as np
 
 from mgx_mlir.core.errors import FileError, ModelError
-from mgx_mlir.core.files import note_read
+from mgx_mlir.core.files import READ_FLAGS, note_read, read_at
 from mgx_mlir.core.literals import aligned_empty
 
 
 def open_regular(name: str, what: str = "an ONNX file") -> int:
     """Return a descriptor of the regular file `name`; FileError for anything else."""
     try:
-        # not blocking: opening a pipe that nobody writes to would wait forever
-        fd = os.open(name, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        fd = os.open(name, READ_FLAGS)
     except FileNotFoundError:
         raise FileError("no such file", location=name) from None
     except PermissionError:
@@ -45,11 +44,20 @@ def bytes_of(
         return out
     at, view = 0, memoryview(out.data)
     while at < nbytes:
-        got = os.preadv(source, [view[at : at + (1 << 30)]], offset + at)
+        part = view[at : at + (1 << 30)]
+        got = _read_into(source, part, offset + at)
         if got <= 0:
             raise FileError(f"{what}: the file ends early", location=file)
         at += got
     return out
+
+
+def _read_into(fd: int, part: memoryview, offset: int) -> int:
+    if hasattr(os, "preadv"):
+        return os.preadv(fd, [part], offset)
+    data = read_at(fd, len(part), offset)  # Windows
+    part[: len(data)] = data
+    return len(data)
 
 
 def check_size(have: int, expected: int, dims: tuple[int, ...], what: str) -> None:

@@ -12,6 +12,7 @@ import stat
 from pathlib import Path
 
 from mgx_mlir.core.errors import FileError
+from mgx_mlir.core.files import read_at
 
 _HEAD = 512  # bytes that tell a format
 _TAIL = 1 << 16  # bytes: the directory of a zip archive lies at its end
@@ -86,13 +87,13 @@ def _content(name: str, mode: int) -> Finding | None:
     except OSError:
         return None  # the reader that opens it says why it cannot
     try:
-        return _kind(os.pread(fd, _HEAD, 0), _tail(fd))
+        return _kind(read_at(fd, _HEAD, 0), _tail(fd))
     finally:
         os.close(fd)
 
 
 def _tail(fd: int) -> bytes:
-    return os.pread(fd, _TAIL, max(0, os.fstat(fd).st_size - _TAIL))
+    return read_at(fd, _TAIL, max(0, os.fstat(fd).st_size - _TAIL))
 
 
 def _kind(head: bytes, tail: bytes) -> Finding | None:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from mgx_mlir.core.errors import FileError
+from mgx_mlir.core.files import read_at
 
 LARGE = 4096  # payloads below this stay in the message
 MAX_NESTING = 64  # depth of messages; protobuf itself stops at 100
@@ -73,7 +74,7 @@ class Source:
     @staticmethod
     def of_file(name: str, fd: int) -> Source:
         """Return the source of an open file."""
-        return Source(name, os.fstat(fd).st_size, lambda at, n: os.pread(fd, n, at))
+        return Source(name, os.fstat(fd).st_size, lambda at, n: read_at(fd, n, at))
 
     @staticmethod
     def of_bytes(name: str, data: bytes | memoryview) -> Source:

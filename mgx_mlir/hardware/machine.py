@@ -7,9 +7,15 @@ import functools
 import importlib.util
 import os
 import platform
+import sys
 from pathlib import Path
 
 from mgx_mlir.core.errors import TargetError
+
+try:
+    import resource
+except ImportError:  # Windows
+    resource = None
 
 # folder in which IREE's hip driver looks for HIP: read each time that a driver is made
 HIP_VARIABLE = "IREE_HIP_DYLIB_PATH"
@@ -20,6 +26,14 @@ def available_cpus() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+def peak_memory() -> int | None:
+    """Return the most resident bytes that this process ever had; None on Windows."""
+    if resource is None:
+        return None
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 
 @functools.cache

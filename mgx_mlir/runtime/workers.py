@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import resource
 import socket
 import struct
 import subprocess
@@ -16,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from mgx_mlir.core import errors, forks
-from mgx_mlir.core.errors import MgxError, TargetError
+from mgx_mlir.core.errors import MgxError, RunError, TargetError
 from mgx_mlir.runtime import fork_server
 
 _SIZE = struct.Struct("<Q")
@@ -44,6 +43,8 @@ class Workers:
     """
 
     def __init__(self, handler: str, setup: Mapping[str, Any]) -> None:
+        if not hasattr(os, "fork"):
+            raise RunError("workers and limits of runs need fork, which this system does not have")
         ours, theirs = socket.socketpair()
         self._control, self._lock, self._rest = ours, forks.lock(), b""
         try:
@@ -145,6 +146,8 @@ def memory_of_this(name: str) -> int:
 
 def limit_memory(memory: int) -> None:
     """Limit this process to `memory` bytes above its current size."""
+    import resource  # Windows has none, and no workers
+
     most = min(memory_of_this("VmData") + memory, _MOST)
     resource.setrlimit(resource.RLIMIT_DATA, (most, most))
 

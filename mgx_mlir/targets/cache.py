@@ -86,7 +86,8 @@ def cache_root() -> Path:
         if found.is_absolute():  # an unknown home stays `~`
             return found
     try:
-        return Path(tempfile.gettempdir()) / f"mgx_mlir-{os.getuid()}"
+        user = os.getuid() if hasattr(os, "getuid") else 0  # Windows: the folder is the user's
+        return Path(tempfile.gettempdir()) / f"mgx_mlir-{user}"
     except OSError as e:
         raise FileError(f"there is no folder for a cache: {e.strerror or e}".lower(),
                         notes=["name one in MGX_CACHE_DIR"]) from None  # fmt: skip

@@ -416,10 +416,7 @@ class IreeCompiler:
                 command = [*own, str(path), str(out), *asked]
             with open(os.path.join(folder, "stderr"), "w+b") as errors:
                 process = subprocess.Popen(
-                    [
-                        *(sys.executable, worker_file.__file__, "--exec", str(os.getpid())),
-                        *command,
-                    ],
+                    [*_ended_with_us(), *command],
                     stdin=subprocess.DEVNULL,
                     stdout=errors,
                     stderr=errors,
@@ -495,6 +492,13 @@ class IreeCompiler:
         found = CompileFailed(failure, extra_notes=[f"reproducer: sh {folder / 'command.sh'}"])
         found.reproducer = str(folder)
         return found
+
+
+def _ended_with_us() -> list[str]:
+    """Return the command that ends a child with this process; Windows has no such call."""
+    if os.name != "posix":
+        return []
+    return [sys.executable, worker_file.__file__, "--exec", str(os.getpid())]
 
 
 def verifies() -> bool:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from mgx_mlir.core import interrupts
+from mgx_mlir.core.files import read_at
 
 SAID_AFTER = 2.0  # seconds of waiting that are not reported
 
@@ -66,7 +67,7 @@ def holder_of(fd: int) -> int:
     0 if unknown, as on another machine or in another container.
     """
     try:
-        number, space = os.pread(fd, 100, 0).decode().split()
+        number, space = read_at(fd, 100, 0).decode().split()
         return int(number) if space == _space() else 0
     except (OSError, ValueError):
         return 0

@@ -72,8 +72,9 @@ def readable(stream: int | IO[Any], seconds: float) -> bool:
 
 def kill_group(process: subprocess.Popen[bytes]) -> None:
     """End a child started in its own session, with everything it started."""
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL)
+    if hasattr(os, "killpg"):
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
     with contextlib.suppress(ProcessLookupError):
         process.kill()
     process.wait()

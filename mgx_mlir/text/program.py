@@ -170,7 +170,10 @@ def _zeros(dims: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
     """
     size = dtype.itemsize * math.prod(dims)
     try:
-        held = mmap.mmap(-1, size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        if hasattr(mmap, "MAP_PRIVATE"):
+            held = mmap.mmap(-1, size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        else:  # Windows
+            held = mmap.mmap(-1, size)
     except (OSError, OverflowError) as e:
         raise UsageError(
             f"there is no memory for {dims[0]} slots of {dims[2]} tokens: a cache of a layer takes "

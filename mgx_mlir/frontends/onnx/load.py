@@ -10,7 +10,7 @@ import onnx
 from google.protobuf.message import DecodeError
 
 from mgx_mlir.core.errors import FileError, ModelError
-from mgx_mlir.core.files import readable_name
+from mgx_mlir.core.files import read_at, readable_name
 from mgx_mlir.frontends.files import open_regular
 from mgx_mlir.frontends.onnx.file_digest import LAYOUT
 from mgx_mlir.frontends.onnx.tensors import TensorReader
@@ -84,7 +84,7 @@ def load_bytes(
 
 
 def _load(name: str, source: Source, folder: Path | None, data: int | memoryview) -> LoadedModel:
-    start = os.pread(data, 8, 0) if isinstance(data, int) else bytes(data[:8])
+    start = read_at(data, 8, 0) if isinstance(data, int) else bytes(data[:8])
     if start[4:] == b"ORTM":
         raise FileError(
             "the model is in ORT format, onnxruntime's own, which is not read",

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from mgx_mlir.core.errors import CompileError
+from mgx_mlir.core.errors import CompileError, UsageError
 
 GRACE = 5.0  # seconds for a limit of the compile's own, which says more, to come first
 
@@ -26,6 +26,9 @@ def within(seconds: float | None) -> Iterator[None]:
     if seconds is None or threading.current_thread() is not threading.main_thread():
         yield
         return
+
+    if not hasattr(signal, "setitimer"):
+        raise UsageError("a time limit needs timers, which this system does not have: leave it out")
 
     def stop(*_: object) -> None:
         raise _OutOfTime

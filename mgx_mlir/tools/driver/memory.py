@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import re
-import resource
-import sys
 from pathlib import Path
 from types import TracebackType
+
+from mgx_mlir.hardware.machine import peak_memory
 
 _CLEAR, _STATUS = Path("/proc/self/clear_refs"), Path("/proc/self/status")
 _PEAK = re.compile(r"^VmHWM:\s*(\d+) kB", re.M)
@@ -16,7 +16,7 @@ _PEAK = re.compile(r"^VmHWM:\s*(\d+) kB", re.M)
 class PeakMemory:
     """Measures a block: `bytes` is what the process held at most in it.
 
-    Where the system cannot forget an earlier peak, that of the whole process.
+    Where the system cannot forget an earlier peak, that of the whole process; None on Windows.
     """
 
     bytes: int | None = None
@@ -39,5 +39,4 @@ class PeakMemory:
         if found is not None:
             self.bytes = int(found[1]) * 1024
         else:
-            unit = 1 if sys.platform == "darwin" else 1024
-            self.bytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+            self.bytes = peak_memory()
