@@ -26,6 +26,7 @@ class PipelineOptions:
     remove_qdq_pairs: bool = False
     byte_tables: bool = False  # CPU looks bytes up in registers
     byte_dots: bool = False  # CPU has an instruction that sums four 8-bit multiplications
+    tile_registers: bool = False  # CPU multiplies bf16 in them, many times as fast as f32
 
     @property
     def loops(self) -> bool:
@@ -78,7 +79,7 @@ def cpu(o: PipelineOptions) -> tuple[str, ...]:
         # no rewrite_gelu: tanh takes less than an exponential and a division (3 % in f32, 18 % in
         # f16); no rewrite_topk: a topk of one thread takes no less in groups
         _step("optimize_module", fast_math=o.fast_math),
-        _step("rewrite_reduce", wide_values=True),
+        _step("rewrite_reduce", wide_values=not (o.loops and o.tile_registers)),
         # convert 1x1 convolutions to matmuls and merge gathers before the last simplification;
         # transposed convolutions go first, because layout propagation moves their transposes
         "rewrite_convolution",
@@ -204,6 +205,7 @@ def pipeline(
     remove_qdq_pairs: bool = False,
     byte_tables: bool = False,
     byte_dots: bool = False,
+    tile_registers: bool = False,
 ) -> tuple[str, ...]:
     """Return the pipeline of a target under the options of a compile (PipelineOptions).
 
@@ -221,6 +223,7 @@ def pipeline(
         remove_qdq_pairs,
         byte_tables,
         byte_dots,
+        tile_registers,
     )
     return found(options)
 

@@ -31,6 +31,7 @@ def steps_of(options: CompileOptions) -> tuple[str, ...]:
         widened=() if isa is None else isa.widened,
         byte_tables=isa is not None and isa.looks_up,
         byte_dots=isa is not None and bool(isa.byte_dot),
+        tile_registers=isa is not None and bool(isa.tile_dot),
         fnuz=options.target == "gpu" and multiplies_fnuz(options.one_arch),
     )
     return environment.adjusted(steps, options.target)

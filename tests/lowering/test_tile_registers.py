@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import ml_dtypes
 import numpy as np
+import onnx
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,6 +16,7 @@ import mgx_mlir
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.ir import ir, tensor
 from mgx_mlir.hardware.machine import has_tile_registers, processor_features
+from mgx_mlir.passes.lowering.cpu.attention import attention, attention_tiles
 from mgx_mlir.passes.lowering.cpu.frame.epilogue import Epilogue
 from mgx_mlir.passes.lowering.cpu.frame.isa import AMX, AVX512_BF16, isa_of
 from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import index_constant
@@ -217,3 +219,61 @@ def test_dynamic_images() -> None:
         (found,) = compiled.run({"x": x})
         # numbers above 256 are rounded twice
         np.testing.assert_allclose(found, want, atol=2**-6 * np.abs(want).max())
+
+
+def _attention(q: int, keys: int, width: int, depth: int, *, mask: bool) -> onnx.ModelProto:
+    """Return softmax(q k^T / 8 + mask) v of two times three heads."""
+    scale = {"s": np.float32(0.125).reshape(())}
+    nodes = [
+        node("Transpose", "k", "t", perm=[0, 1, 3, 2]),
+        node("MatMul", "q t", "p"),
+        node("Mul", "p s", "r"),
+        *([node("Add", "r m", "a")] if mask else []),
+        node("Softmax", "a" if mask else "r", "w", axis=-1),
+        node("MatMul", "w v", "y"),
+    ]
+    sizes = {"q": [2, 3, q, width], "k": [2, 3, keys, width], "v": [2, 3, keys, depth]}
+    inputs = {n: (FLOAT, dims) for n, dims in sizes.items()}
+    if mask:
+        inputs["m"] = (FLOAT, [2, 1, q, keys])
+    return model_of(nodes, inputs, {"y": (FLOAT, [2, 3, q, depth])}, scale, opset=18)
+
+
+@has_tiles
+@pytest.mark.parametrize(
+    ("size", "mask"),
+    [((128, 128, 64, 64), True), ((70, 300, 32, 48), False), ((20, 37, 96, 16), True),
+     ((65, 512, 64, 32), True)],
+)  # fmt: skip
+def test_attention(
+    size: tuple[int, int, int, int], mask: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Keys in blocks and partial chunks, queries that no register fills, scores that are -inf."""
+    numbers = np.random.default_rng(size[1])
+    model = _attention(*size, mask=mask)
+    given: dict[str, np.ndarray] = {}
+    for port in model.graph.input:
+        dims = [d.dim_value for d in port.type.tensor_type.shape.dim]
+        x = numbers.standard_normal(dims)
+        if port.name == "m":
+            x = np.where(x > 1, -np.inf, x)
+            x[0, 0, 3] = -np.inf
+            x[0, 0, 3, 5] = 0
+        given[port.name] = x.astype(BF16).astype(np.float32)
+    program = mgx_mlir.parse_onnx_buffer(model.SerializeToString())
+    mgx_mlir.quantize_bf16(program)
+    taken: list[bool] = []
+    takes = attention_tiles.takes
+    monkeypatch.setattr(
+        attention, "takes", lambda *a, **more: taken.append(takes(*a, **more)) or taken[-1]
+    )
+    compiled = mgx_mlir.compile(program, target="cpu", cache=False)
+    assert taken
+    assert all(taken)
+    (found,) = compiled.run(given)
+    scores = given["q"].astype(np.float64) @ given["k"].astype(np.float64).swapaxes(-1, -2) / 8
+    scores += given["m"] if mask else 0
+    weights = np.exp(scores - scores.max(-1, keepdims=True))
+    want = weights / weights.sum(-1, keepdims=True) @ given["v"].astype(np.float64)
+    np.testing.assert_allclose(found, want, atol=2**-7 * np.abs(want).max())
+    assert np.abs(found - want).mean() < 2**-9 * np.abs(want).max()

@@ -116,48 +116,20 @@ class TiledProduct:
         k, blocks, across = self.k, range(self.blocks), range(self.across)
 
         def chunk(d: Index, sums: Tiles) -> Tiles:
-            right = [self._register(self.column(group, j, k.add(start, d))) for j in across]
-            left = [self._register(k.read(a, [d, i, 0], TILE)) for i in blocks]
+            right = [register_of(k, self.column(group, j, k.add(start, d))) for j in across]
+            left = [register_of(k, k.read(a, [d, i, 0], TILE)) for i in blocks]
             return [
-                self._intrinsic(self.isa.tile_dot, 3, sums[i * self.across + j], x, y)
+                multiplied(k, self.isa, sums[i * self.across + j], x, y)
                 for i, x in enumerate(left)
                 for j, y in enumerate(right)
             ]
 
-        return k.each(0, chunks, 1, self._zero(), chunk)
-
-    def _intrinsic(self, name: str, extents: int, *operands: ir.Value) -> ir.Value:
-        """Return a register that an instruction makes.
-
-        extents: how many of rows, and bytes of a row of the result and of what is summed, it asks
-        for. All are those of whole registers.
-        """
-        kind = ir.IntegerType.get_signless(16)
-        numbers = [
-            iree_ops.build(
-                "llvm.mlir.constant", (), [kind],
-                attributes={"value": ir.IntegerAttr.get(kind, n)},
-            ).result
-            for n in (ROWS, _ROW_BYTES, _ROW_BYTES)[:extents]
-        ]  # fmt: skip
-        return self.k.intrinsic(name, ir.Type.parse(_REGISTER), *numbers, *operands)
-
-    def _register(self, v: ir.Value) -> ir.Value:
-        """Return a vector as a register: LLVM makes one instruction of it and the read."""
-        return self._intrinsic(f"llvm.x86.cast.vector.to.tile.v{TILE}bf16", 0, v)
-
-    def _zero(self) -> Tiles:
-        return [
-            self._intrinsic("llvm.x86.tilezero.internal", 2)
-            for _ in range(self.blocks * self.across)
-        ]
+        return k.each(0, chunks, 1, zeros(k, self.blocks * self.across), chunk)
 
     def _keep(self, sums: Tiles, kept: ir.Value, slot: Index) -> ir.Value:
         """Return scratch with sums, which come out of the registers in no other way."""
-        k, kind = self.k, self.k.vector_type(SUMS)
         for i, total in enumerate(sums):
-            value = k.intrinsic(f"llvm.x86.cast.tile.to.vector.v{SUMS}f32", kind, total)
-            kept = k.write(value, kept, [slot, i, 0])
+            kept = self.k.write(sums_of(self.k, total), kept, [slot, i, 0])
         return kept
 
     def _row_of(
@@ -178,6 +150,45 @@ class TiledProduct:
             return found
 
         return row
+
+
+def register_of(k: WorkgroupBuilder, v: ir.Value) -> ir.Value:
+    """Return a vector as an operand's register: LLVM makes one instruction of it and the read."""
+    return _intrinsic(k, f"llvm.x86.cast.vector.to.tile.v{TILE}bf16", 0, v)
+
+
+def zeros(k: WorkgroupBuilder, count: int) -> Tiles:
+    """Return registers of sums."""
+    return [_intrinsic(k, "llvm.x86.tilezero.internal", 2) for _ in range(count)]
+
+
+def multiplied(
+    k: WorkgroupBuilder, isa: Isa, total: ir.Value, left: ir.Value, right: ir.Value
+) -> ir.Value:
+    """Return the sums of a register with the products of rows of A by columns of B."""
+    return _intrinsic(k, isa.tile_dot, 3, total, left, right)
+
+
+def sums_of(k: WorkgroupBuilder, total: ir.Value) -> ir.Value:
+    """Return a register of sums as a vector, which is to be written."""
+    name = f"llvm.x86.cast.tile.to.vector.v{SUMS}f32"
+    return k.intrinsic(name, k.vector_type(SUMS), total)
+
+
+def _intrinsic(k: WorkgroupBuilder, name: str, extents: int, *operands: ir.Value) -> ir.Value:
+    """Return a register that an instruction makes.
+
+    extents: how many of rows, and bytes of a row of the result and of what is summed, it asks
+    for. All are those of whole registers.
+    """
+    kind = ir.IntegerType.get_signless(16)
+    numbers = [
+        iree_ops.build(
+            "llvm.mlir.constant", (), [kind], attributes={"value": ir.IntegerAttr.get(kind, n)}
+        ).result
+        for n in (ROWS, _ROW_BYTES, _ROW_BYTES)[:extents]
+    ]
+    return k.intrinsic(name, ir.Type.parse(_REGISTER), *numbers, *operands)
 
 
 def part_of(chunks: int, blocks: int, run: int = 1) -> int:
