@@ -115,7 +115,7 @@ class argument:
     def tolist(self) -> list[Any]:
         """Return all elements in logical order, as Python numbers."""
         flat = self.array.reshape(-1)
-        plain = flat.dtype.kind in "biuf" and flat.dtype.isbuiltin == 1
+        plain = dtypes.is_numpys(flat.dtype)
         return flat.tolist() if plain else flat.astype(np.float64).tolist()
 
     @staticmethod

@@ -177,6 +177,14 @@ _BY_CLASS: dict[str, DType] = {
 _INTEGERS = {(d.bits, d.is_unsigned): d for d in (BOOL, *INTEGERS)}
 
 
+def is_numpys(dtype: np.dtype) -> bool:
+    """Return whether numpy itself defines a type, so that its files and methods know it.
+
+    ml_dtypes registers float8_e5m2 as kind "f" and its other types as kind "V".
+    """
+    return dtype.isbuiltin == 1
+
+
 def from_mlir(t: ir.Type | str) -> DType:
     """Return the DType of an MLIR element type."""
     known = _BY_CLASS.get(t.__class__.__name__)

@@ -103,7 +103,7 @@ def write_weights(path: str, arrays: dict[str, np.ndarray]) -> None:
     """Write an .npz that `--weights` reads."""
     stored: dict[str, Any] = {}
     for key, array in arrays.items():
-        plain = array.dtype.kind in "biuf"
+        plain = dtypes.is_numpys(array.dtype)
         name = key if plain else f"{key}:{dtypes.from_numpy(array.dtype).name}"
         stored[name] = array if plain else array.view(f"u{array.dtype.itemsize}")
     try:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from mgx_mlir.core import dtypes
 from mgx_mlir.core.errors import FileError, UsageError
 from mgx_mlir.core.files import atomic
 from mgx_mlir.core.ir import ir
@@ -148,12 +149,17 @@ def save_program(program: ProgramIR, path: Path) -> None:
 
 def save_inputs(inputs: Mapping[str, np.ndarray], path: Path) -> None:
     """Write inputs as an .npz that --load-arg reads. FileError."""
-    stored = {
-        name: a if a.dtype.kind in "biuf" else np.ascontiguousarray(a).view(f"V{a.dtype.itemsize}")
-        for name, a in ((n, np.asarray(a)) for n, a in inputs.items())
-    }
+    stored = {name: _storable(np.asarray(a)) for name, a in inputs.items()}
     try:
         with atomic(path) as f:
             np.savez(f, **stored)  # type: ignore[arg-type]
     except OSError as e:
         raise FileError((e.strerror or str(e)).lower(), location=str(path)) from None
+
+
+def _storable(array: np.ndarray) -> np.ndarray:
+    if array.dtype.kind == "O":  # strings: a pickle would not be read
+        return array.astype(np.str_)
+    if dtypes.is_numpys(array.dtype):
+        return array
+    return np.ascontiguousarray(array).view(f"V{array.dtype.itemsize}")

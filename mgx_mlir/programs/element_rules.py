@@ -335,6 +335,6 @@ def numbers_of(a: np.ndarray) -> np.ndarray:
     """Return an array as one of Python numbers."""
     if a.dtype.kind == "b":
         a = a.astype(np.int8)
-    elif a.dtype.kind not in "iuf":  # ml_dtypes' own
+    elif not dtypes.is_numpys(a.dtype):
         a = a.astype(np.float64)
     return array_of(a.reshape(-1).tolist(), a.shape)

@@ -294,5 +294,5 @@ def _raw(dtype: DType) -> np.dtype[Any]:
     """Return the numpy type that the binding accepts for the elements: it lacks the small
     floats.
     """
-    plain = dtype.np.isbuiltin == 1 and not dtype.is_bool
+    plain = dtypes.is_numpys(dtype.np) and not dtype.is_bool
     return dtype.np if plain else np.dtype(f"u{dtype.np.itemsize}")

@@ -41,7 +41,7 @@ class Port:
         self.np = self.dtype.np
         self.itemsize = self.np.itemsize
         # types that the mapping can be read as directly; 8- and 16-bit floats are read as integers
-        plain = self.np.isbuiltin == 1 and not self.dtype.is_bool
+        plain = dtypes.is_numpys(self.np) and not self.dtype.is_bool
         self.raw = self.np if plain else np.dtype(f"u{self.itemsize}")
         self.as_is = self.raw == self.np
         self.static = None if -1 in self.dims else self.dims

@@ -82,6 +82,8 @@ def test_weights_round_trip(tmp_path):
         "aa": np.arange(40, dtype=np.float32).reshape(5, 8),
         "bb": np.arange(3).astype(ml_dtypes.bfloat16),
         "cc": np.array([True, False]),
+        "dd": np.arange(3).astype(ml_dtypes.float8_e5m2),
+        "ee": np.arange(3).astype(ml_dtypes.float8_e4m3fn),
     }
     write_weights(str(tmp_path / "w.npz"), arrays)
     store = read_weights(str(tmp_path / "w.npz"))

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from mgx_mlir.core import dtypes
 from mgx_mlir.core.errors import UsageError
 from mgx_mlir.debug.compare import shape_text
 from mgx_mlir.tools.driver.arguments import Arguments
@@ -78,8 +79,7 @@ def save_outputs(args: Arguments, names: Sequence[str], values: Sequence[Any]) -
 def _plain(array: np.ndarray) -> np.ndarray:
     if array.dtype.kind == "O":
         return array.astype(np.str_)
-    # ml_dtypes registers its types as kind V, or as floats that only it can name
-    return array if array.dtype.isbuiltin == 1 else array.astype(np.float32)
+    return array if dtypes.is_numpys(array.dtype) else array.astype(np.float32)
 
 
 def _arrays(names: Sequence[str], values: Sequence[Any]) -> Iterator[tuple[str, np.ndarray]]:
