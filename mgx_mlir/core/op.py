@@ -176,14 +176,6 @@ class Op(Migraphx.Operation):
         OPS[name] = _BY_NAME[cls.OPERATION_NAME] = cls
 
     @classmethod
-    def _generate_init_method(cls, fields: Sequence[Any]) -> None:
-        """Generate nothing: `_build` is the method, and a signature takes 0.1 ms for each op."""
-
-    @classmethod
-    def _generate_operand_properties(cls, operands: Sequence[Any]) -> None:
-        """Generate nothing: `__init_subclass__` makes a property for each group of operands."""
-
-    @classmethod
     def is_pure(cls) -> bool:
         """Return whether the op has no side effects: the same results for the same operands."""
         return ext.Pure in (cls._traits or ())
