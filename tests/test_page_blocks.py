@@ -48,7 +48,9 @@ OTHERWISE = {
     "python-api.md": {
         3: "tests/emulator/test_device_api.py", 6: "tests/frontends/test_sequences.py",
     },
-    "quantization.md": {1: "tests/driver/test_quantize.py", 3: "tests/runtime/test_caches_in_place.py"},
+    "quantization.md": {
+        1: "tests/driver/test_quantize.py", 3: "tests/runtime/test_caches_in_place.py",
+    },
     "serving.md": {
         0: "tests/serving/test_ray.py", 1: "tests/serving/test_service.py",
         2: "tests/serving/test_service.py", 3: "tests/serving/test_v2.py",
