@@ -10,7 +10,7 @@ import numpy as np
 
 from mgx_mlir.core import dtypes, literals
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.op import is_a
+from mgx_mlir.core.op import attributes_of, is_a
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.dialects.migraphx.blocked_dot import CODES, INPUTS, MIDDLE
 from mgx_mlir.dialects.migraphx.broadcasts import Broadcast, Multibroadcast
@@ -23,6 +23,7 @@ from mgx_mlir.dialects.migraphx.views import Contiguous, Reshape, Squeeze, Trans
 from mgx_mlir.passes.analysis.constants import is_constant
 from mgx_mlir.passes.analysis.row_views import is_solvable, reshaped, rows_of
 from mgx_mlir.programs.interpreter import Interpreter
+from mgx_mlir.programs.repeats import Repeated
 from mgx_mlir.rewrite.passes import PatternPass, option
 from mgx_mlir.rewrite.pattern import Pattern, Replacement, Rewriter, no_match, pattern
 
@@ -87,26 +88,43 @@ def _chain(v: ir.Value) -> _Chain | None:
     return None
 
 
-def _array(v: ir.Value) -> np.ndarray:
+def _value(v: ir.Value) -> Repeated:
     """Return the value of a constant."""
     if literals.is_literal(v):
-        return literals.array_of(v)
+        return Repeated.of(literals.array_of(v))
     op = v.owner.operation
-    return _evaluated(op, [_array(x) for x in op.operands])
+    first, *rest = list(op.operands)
+    if not rest and is_a(op, _VIEWS):
+        return _viewed(op, _value(first))
+    return _evaluated(op, [_value(x).dense() for x in op.operands])
 
 
-def _evaluated(op: ir.Operation, operands: list[np.ndarray]) -> np.ndarray:
+def _evaluated(op: ir.Operation, operands: list[np.ndarray]) -> Repeated:
     run = Interpreter(None, literals.WeightStore())  # type: ignore[arg-type]
-    return run.evaluate(op, operands)[0]
+    return Repeated.of(run.evaluate(op, operands)[0])
 
 
-def _read(chain: _Chain, part: tuple[ir.Value, int], shape: tuple[int, int]) -> np.ndarray:
+def _viewed(op: ir.Operation, x: Repeated) -> Repeated:
+    """Return what a view of one operand makes of an array."""
+    dims = [int(n) for n in TensorType.of(op.results[0]).dims]
+    if is_a(op, (Reshape, Unsqueeze, Squeeze, Contiguous)):
+        return x.reshaped(dims)
+    if is_a(op, Transpose):
+        return x.transposed(attributes_of(op)["permutation"])
+    if is_a(op, Multibroadcast):
+        return x.broadcast(dims, len(dims) - len(x.dims))
+    if is_a(op, Broadcast):
+        return x.broadcast(dims, attributes_of(op)["axis"])
+    return _evaluated(op, [x.dense()])
+
+
+def _read(chain: _Chain, part: tuple[ir.Value, int], shape: tuple[int, int]) -> Repeated:
     """Return the codes, or the scale of each code, in the matrix's layout."""
     value, inner = part
-    array = _array(value)
+    found = _value(value)
     for op in reversed(chain.views[: len(chain.views) - inner]):
-        array = _evaluated(op, [array])
-    return np.reshape(array, shape)
+        found = _viewed(op, found)
+    return found.reshaped(shape)
 
 
 def _matrix(v: ir.Value) -> ir.Value:
@@ -119,13 +137,29 @@ def _matrix(v: ir.Value) -> ir.Value:
     return v
 
 
-def _period(parts: list[np.ndarray], depth: int) -> int:
-    """Return the number of rows that share scale and zero point."""
-    size = depth
-    for x in parts:
-        changes = np.flatnonzero((x[1:] != x[:-1]).any(axis=1)) + 1
-        size = math.gcd(size, *changes.tolist()) if changes.size else size
-    return size
+@dataclass(frozen=True)
+class _Numbers:
+    """Scales or zero points: a row of them for each `size` rows of the matrix."""
+
+    rows: np.ndarray
+    size: int
+
+    @staticmethod
+    def of(chain: _Chain, part: tuple[ir.Value, int], shape: tuple[int, int]) -> _Numbers:
+        """Return the numbers that the matrix has; each row differs from the one before."""
+        rows, size = _read(chain, part, shape).distinct()
+        changes = np.flatnonzero((rows[1:] != rows[:-1]).any(axis=1)) + 1
+        same = math.gcd(len(rows), *changes.tolist())
+        return _Numbers(rows[::same].astype(np.float32, copy=False), size * same)
+
+    @staticmethod
+    def same(number: float, shape: tuple[int, int]) -> _Numbers:
+        """Return one number for all of the matrix."""
+        return _Numbers(np.full((1, shape[1]), number, np.float32), shape[0])
+
+    def by(self, block: int, depth: int) -> np.ndarray:
+        """Return a row for each `block` rows, of which a row here is a multiple."""
+        return self.rows[np.arange(0, depth, block) // self.size]
 
 
 @pattern(Dot)
@@ -178,30 +212,28 @@ def _blocks(
     such form.
     """
     kind = TensorType.of(chain.codes).dtype
-    scales = np.ones((1, shape[1]), np.float32)
-    if chain.scale is not None:
-        scales = _read(chain, chain.scale, shape).astype(np.float32)
-    zeros = np.zeros((1, shape[1]), np.float32)
-    if chain.zero is not None:
-        zeros = _read(chain, chain.zero, shape).astype(np.float32)
-    block = _period([scales, zeros], shape[0])
+    parts = [
+        _Numbers.same(n, shape) if part is None else _Numbers.of(chain, part, shape)
+        for n, part in ((1, chain.scale), (0, chain.zero))
+    ]
+    block = math.gcd(*(p.size for p in parts))
     if block % unit:
         return None
-    count = shape[0] // block
-    scales, zeros = (np.broadcast_to(x[::block], (count, shape[1])) for x in (scales, zeros))
-    # apply the views to codes as plain numbers
-    codes = _read(chain, (chain.codes, 0), shape)
+    scales, zeros = (p.by(block, shape[0]) for p in parts)
+    # codes pass through views as numbers of any type
+    codes = _read(chain, (chain.codes, 0), shape).dense().astype(kind.np, copy=False)
     middle = 0
-    if kind.is_float:
-        codes = codes.astype(kind.np)
-    elif chain.bits == 4:
-        middle = MIDDLE
-        codes = codes.astype(np.int16) + (0 if kind.is_unsigned else MIDDLE)
-        zeros = zeros + (0 if kind.is_unsigned else MIDDLE)
-        codes = pack(codes.astype(np.uint8), 0)
-    else:
-        shift = 128 if kind.is_unsigned else 0
-        codes, zeros = (codes.astype(np.int16) - shift).astype(np.int8), zeros - shift
+    if not kind.is_float:
+        codes = codes.view(np.uint8)
+        # a shift of codes by half of their range flips their highest bit
+        if chain.bits == 4:
+            middle, shift = MIDDLE, 0 if kind.is_unsigned else MIDDLE
+            codes = pack(codes, 0) ^ (shift * 0x11)
+        else:
+            shift = -128 if kind.is_unsigned else 0
+            codes = (codes ^ -shift).view(np.int8)
+        zeros = zeros + shift
+    codes = np.ascontiguousarray(codes)
     return block, codes, _smallest(scales), None if (zeros == middle).all() else _points(zeros)
 
 

@@ -226,7 +226,7 @@ def pack(codes: np.ndarray, axis: int) -> np.ndarray:
     at[axis] = slice(0, None, 2)
     low = codes[tuple(at)] & 0xF
     at[axis] = slice(1, None, 2)
-    return (low | (codes[tuple(at)] << 4)).astype(np.uint8)
+    return (low | (codes[tuple(at)] << 4)).astype(np.uint8, copy=False)
 
 
 def unpack(packed: np.ndarray, axis: int) -> np.ndarray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -22,8 +23,9 @@ from mgx_mlir.compiler.sources import ModelSource
 from mgx_mlir.compiler.stages import names_dynamic_dims, run_passes, run_unnamed
 from mgx_mlir.compiler.stats import CompileStats
 from mgx_mlir.compiler.variants import adopt, share_weights, specialised, variants_of, with_variants
-from mgx_mlir.core import operand_segments, progress
+from mgx_mlir.core import freed_memory, operand_segments, progress
 from mgx_mlir.core.files import noting_reads
+from mgx_mlir.core.literals import WeightStore
 from mgx_mlir.hardware.machine import peak_memory
 from mgx_mlir.passes.analysis.input_values import state_values
 from mgx_mlir.passes.lowering.module import lower_to_linalg
@@ -38,6 +40,7 @@ from mgx_mlir.targets.kernel_stream import Stream
 
 log = logging.getLogger(__name__)
 
+_LARGE = 8 << 20  # bytes of weights whose copies are given back to the system
 _NO_BOUNDARIES = (
     "with kernel boundaries off the backend chose the kernels, and cannot compile them: "
     "leave kernel_boundaries on"
@@ -54,6 +57,7 @@ class Compilation:
         self.variants: dict[str, ProgramIR] = {}
         self.caches: tuple[Pair, ...] = ()
         self.before_passes: ProgramIR | None = None  # program whose dynamic dims get names
+        self.model: str | os.PathLike[str] | bytes | None = None  # read again for its weights
 
     def run(self, model: ModelSource, key: str | None = None) -> IreeProgram:
         """Compile the model, and keep it in the cache under `key`. Raises MgxError."""
@@ -77,6 +81,8 @@ class Compilation:
         kept = None
         try:
             lowered = self.lower(program, regions=self.options.boundaries, begun=begun)
+            if isinstance(model, str | os.PathLike | bytes) and not watched():
+                self._let_go(program, model)
             kept = Keeping.of(key, lowered.params)
             lowered, executable = self.generate(program, lowered, begun)
             compiled = self._finish(program, lowered, executable)
@@ -94,6 +100,22 @@ class Compilation:
         self.stats.total_s = time.perf_counter() - start
         self.stats.peak_rss = peak_memory()
         return compiled
+
+    def _let_go(self, program: ProgramIR, model: str | os.PathLike[str] | bytes) -> None:
+        """Free the weights of a model that can be read again; kernels have them in their layout."""
+        self.model, self.before_passes = model, None
+        is_large = program.store.nbytes >= _LARGE
+        for p in (program, *self.variants.values()):
+            p.store = WeightStore()
+        if is_large:
+            freed_memory.give_back()
+
+    def _take_back(self, program: ProgramIR) -> None:
+        """Make a program again whose weights were freed."""
+        if self.model is not None:
+            again, self.model = self.read(self.model), None
+            self.optimize(again)
+            program.ctx, program.module, program.store = again.ctx, again.module, again.store
 
     def after_passes(self, program: ProgramIR) -> ProgramIR:
         """Run the passes on a program whose code was cached; the cache has no values of weights."""
@@ -136,6 +158,8 @@ class Compilation:
             self.caches = ()
         if self.variants:
             share_weights([program, *self.variants.values()])
+        if program.store.nbytes >= _LARGE:
+            freed_memory.give_back()
         self.stats.passes_s = time.perf_counter() - start
 
     def lower(
@@ -213,6 +237,7 @@ class Compilation:
             raise failed
         if failed.cause == "other" and failed.kind != "crash":
             raise failed
+        self._take_back(program)
         found = self._with_plainer_kernels(program, lowered, failed)
         if found is not None:
             return found
@@ -313,7 +338,7 @@ class Compilation:
             self.stats,
             executable=executable,
             params=lowered.params,
-            program=program,
+            program=program if self.model is None else None,
             module_text=text,
             threads=self.options.run_threads,
         )

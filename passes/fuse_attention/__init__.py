@@ -327,7 +327,7 @@ def _accepted(group: ir.Operation, rw: Rewriter) -> Replacement:
         else:
             refusal = no_match("the scores are more than scaled and masked")
     except Unreadable as e:
-        refusal = no_match("{}", e)
+        refusal = no_match("{}", str(e))
     rw.keep()  # the built ops are inside of the group
     group.erase()
     return refusal

@@ -36,7 +36,7 @@ def find_flash_decoding(op: Group, rw: Rewriter) -> Replacement:
     try:
         form = attention_form(body)
     except Unreadable as e:
-        return no_match("{}", e)
+        return no_match("{}", str(e))
     if splits < 0:
         splits = _parts(form.keys, rw.options)
         if splits < 2:

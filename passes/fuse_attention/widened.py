@@ -59,7 +59,7 @@ def find_widened_attention(op: Convert, rw: Rewriter) -> Replacement:
     try:
         form = attention_form(block)
     except Unreadable as e:
-        return no_match("{}", e)
+        return no_match("{}", str(e))
     if TensorType.of(form.output).dtype is not dtypes.FLOAT or form.epilogue:
         return no_match("the attention is not of f32, or more is computed of it")
     narrow = widening(form, out.dtype)

@@ -134,7 +134,7 @@ def reduce_reshape(op: NumberReduction, rw: Rewriter) -> Replacement:
     try:
         groups = grouped(t.dims, TensorType.of(source).dims)
     except Unreadable as e:
-        return no_match("{}", e)
+        return no_match("{}", str(e))
     for a, b in groups:
         full = {i in reduced for i in a if t.dims[i] != 1}
         if len(full) > 1:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
-import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from mgx_mlir.core import freed_memory
 from mgx_mlir.integrations.serve.pool import Pool, PoolSize
 from mgx_mlir.integrations.serve.prepared import loaded
 from mgx_mlir.integrations.serve.worker import HANDLER
@@ -76,8 +75,7 @@ class PoolServer(V2Server):
         if self.room.held or unread or max(self.room.largest, self._answer) <= _LARGE:
             return
         self.room.largest = self._answer = 0
-        if platform.libc_ver()[0] == "glibc":
-            ctypes.CDLL(None).malloc_trim(0)
+        freed_memory.give_back()
 
 
 async def _nowhere(call: object) -> Any:

@@ -14,6 +14,7 @@ import numpy as np
 
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.dtypes import DType
+from mgx_mlir.core.filling import Packing
 from mgx_mlir.core.ir import arith, ir
 from mgx_mlir.passes.lowering.cpu.frame.elements import widen
 from mgx_mlir.passes.lowering.cpu.frame.isa import Isa
@@ -30,6 +31,7 @@ FEW_ROWS = 3  # rows for which codes are widened in registers; for more, once to
 _ROWS = (0, 4, 1, 5, 2, 6, 3, 7)
 _PLACES = tuple(_ROWS.index(i) for i in range(UNIT))  # the half byte of each row
 _MANTISSA = 23  # bits of an f32 below its exponent
+_STRIP = 1 << 18  # bytes of codes that are put in order together: their words fit in a cache
 _SHIFT = 12  # bits by which the half bytes that reach into the exponent are shifted down
 # the lowest bit of each half byte, some after the shift
 _BITS = tuple(4 * i if 4 * i + 4 < _MANTISSA else 4 * i - _SHIFT for i in range(UNIT))
@@ -45,20 +47,30 @@ class FewBits:
     zeros: DType | None = None
 
 
-def words(codes: np.ndarray, width: int) -> np.ndarray:
+def words(codes: np.ndarray, width: int) -> Packing:
     """Codes of 4 bits, two of a column in each byte of [K / 2, N], as [panel, K / 8, width], i32.
 
     K is a multiple of 8.
     """
     halves, columns = codes.shape
-    count = -(-columns // width)
-    flat = np.zeros((2 * halves, count * width), np.uint8)
-    flat[0::2, :columns], flat[1::2, :columns] = codes & 15, codes >> 4
-    units = flat.reshape(-1, UNIT, count, width)
-    packed = np.zeros((units.shape[0], count, width), np.uint32)
-    for i, row in enumerate(_ROWS):
-        packed |= units[:, row].astype(np.uint32) << np.uint32(4 * i)
-    return np.ascontiguousarray(packed.transpose(1, 0, 2)).view(np.int32)
+    pairs, count = UNIT // 2, -(-columns // width)
+    step = max(_STRIP // (halves * width), 1) * width
+
+    def fill(out: np.ndarray) -> None:
+        for start in range(0, columns, step):
+            strip = codes[:, start : start + step]
+            panels = -(-strip.shape[1] // width)
+            whole = np.zeros((halves, panels * width), np.uint32)
+            whole[:, : strip.shape[1]] = strip
+            units = whole.reshape(-1, pairs, panels, width)
+            packed = np.zeros((len(units), panels, width), np.uint32)
+            for i, row in enumerate(_ROWS):
+                codes_of_row = units[:, row // 2] >> np.uint32(4 * (row % 2)) & np.uint32(15)
+                packed |= codes_of_row << np.uint32(4 * i)
+            first = start // width
+            out[first : first + panels] = packed.transpose(1, 0, 2).view(np.int32)
+
+    return Packing((count, 2 * halves // UNIT, width), np.dtype(np.int32), fill)
 
 
 class Widening:
