@@ -93,6 +93,7 @@ DIMS = """\
 | `--input-dim @x 4 3 224 224 @y 4` | all dims of these inputs; where an input is dynamic, the size to run at |
 | `--dim-param @batch 4 @seq "{min:1, max:128}"` | a named dim of an ONNX model, also as `"[{min:1, max:128}]"` |
 | `--dynamic-dims` | every dynamic dim stays dynamic, under its name; runs are at `--batch` (1), or at `--input-dim`'s sizes |
+| `--sizes 1 8`, `--sizes @batch 1 8` | `compile`, `run`, `time`, `verify`: a program of fixed size for each, compiled ahead, side by side; a call at `--batch` runs the next larger one where rows are proved to be independent |
 | `--default-dyn-dim "{min:1, max:64, optimals:[1, 8]}"` | the range of every dynamic dim |
 | `--dyn-input-dim @x "[{min:1, max:64}, 3, 224, 224]"` | ranges of one input's dims |
 

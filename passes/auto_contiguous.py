@@ -11,7 +11,7 @@ from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.dialects.migraphx.literal import Literal
 from mgx_mlir.dialects.migraphx.views import Contiguous
 from mgx_mlir.dialects.migraphx.views import Layout as LayoutOp
-from mgx_mlir.programs.layout import ModuleShapes
+from mgx_mlir.programs.module_shapes import ModuleShapes
 from mgx_mlir.programs.program_ir import functions
 from mgx_mlir.rewrite.passes import Pass
 

@@ -42,12 +42,12 @@ from mgx_mlir.printers.python import python_text
 from mgx_mlir.printers.text import instruction_text, print_listing, print_text
 from mgx_mlir.programs.instructions import Instruction, instruction_of
 from mgx_mlir.programs.interpreter import Interpreter
-from mgx_mlir.programs.layout import ModuleShapes
 from mgx_mlir.programs.module_builder import (
     ModuleBuilder,
     ProgramBuilder,
     drop_unused_modules,
 )
+from mgx_mlir.programs.module_shapes import ModuleShapes
 from mgx_mlir.programs.order import depth_first
 from mgx_mlir.programs.program_ir import ProgramIR, argument_names, entry_block
 from mgx_mlir.programs.signature import Signature

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import mgx_mlir.dialects  # noqa: F401  (defines the operators)
-from mgx_mlir.compiler.sources import HasProgram, ModelSource, fixed
+from mgx_mlir.compiler.sources import MODEL_SUFFIXES, HasProgram, ModelSource, fixed
 from mgx_mlir.core import interrupts, operand_segments
 from mgx_mlir.core.context import new_context
 from mgx_mlir.core.errors import CompileError, FileError, UsageError
@@ -21,11 +21,6 @@ from mgx_mlir.frontends.mxr.files import read_file
 from mgx_mlir.frontends.onnx.options import OnnxOptions
 from mgx_mlir.frontends.other_files import refuse_other
 from mgx_mlir.programs.program_ir import ProgramIR
-
-MODEL_SUFFIXES = {
-    ".onnx": "onnx", ".mlir": "mlir", ".mxr": "mxr", ".json": "json",
-    ".pb": "tf", ".pbtxt": "tf", ".keras": "tf", ".h5": "tf",
-}  # fmt: skip
 
 
 def program_of(model: ModelSource, onnx_options: Mapping[str, Any]) -> ProgramIR:

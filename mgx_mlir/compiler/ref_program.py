@@ -16,7 +16,8 @@ from mgx_mlir.core.literals import WeightStore
 from mgx_mlir.programs.interpreter import Interpreter, Trace
 from mgx_mlir.programs.program_ir import ProgramIR
 from mgx_mlir.programs.signature import Signature
-from mgx_mlir.runtime.trace_eval import printing, trace_level
+from mgx_mlir.runtime.trace_eval import printing
+from mgx_mlir.runtime.trace_level import trace_level
 
 
 class RefProgram(CompiledProgram):

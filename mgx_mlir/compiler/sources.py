@@ -12,6 +12,11 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 from mgx_mlir.core.errors import UsageError
 from mgx_mlir.programs.program_ir import ProgramIR
 
+MODEL_SUFFIXES = {
+    ".onnx": "onnx", ".mlir": "mlir", ".mxr": "mxr", ".json": "json",
+    ".pb": "tf", ".pbtxt": "tf", ".keras": "tf", ".h5": "tf",
+}  # fmt: skip
+
 
 @runtime_checkable
 class HasProgram(Protocol):

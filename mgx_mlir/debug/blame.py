@@ -21,9 +21,10 @@ from mgx_mlir.compiler.options import CompileOptions
 from mgx_mlir.compiler.stages import steps_of
 from mgx_mlir.core.errors import MgxError
 from mgx_mlir.debug.compare import Comparison, compare
+from mgx_mlir.debug.draws import draws
 from mgx_mlir.debug.examine import Examined, Finding, examine
 from mgx_mlir.debug.extract import alone, upto
-from mgx_mlir.debug.inputs import draws, make_inputs
+from mgx_mlir.debug.inputs import make_inputs
 from mgx_mlir.debug.intermediates import SteppedRun
 from mgx_mlir.debug.reduce import OutOfTime, Reduction
 from mgx_mlir.debug.reduce_mlir import MlirCandidate, candidate_of, program_of, reduce_module

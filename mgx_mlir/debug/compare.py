@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import ml_dtypes
 import numpy as np
 
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.names import safe_name
-from mgx_mlir.debug.tolerances import Tolerances
+
+if TYPE_CHECKING:
+    from mgx_mlir.debug.tolerances import Tolerances
 
 CHUNK = 1 << 20  # elements compared at a time, in f64
 SHOWN = 5  # differing elements listed of one output

@@ -217,7 +217,7 @@ class GraphImporter(ABC, Generic[ProtoT, ScopeT]):
             self.problems.error(e, what)
         except RecursionError:
             self.problems.error(ModelError("nests too deep"), what)
-        except UNFORESEEN as e:
+        except (*UNFORESEEN, ir.MLIRError) as e:
             self.problems.error(unforeseen(e), what)
         finally:
             self.builder.operator = outer

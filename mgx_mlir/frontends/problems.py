@@ -6,7 +6,6 @@ import re
 from collections import Counter
 
 from mgx_mlir.core.errors import MgxError, ModelError, ShapeError, UnsupportedModel
-from mgx_mlir.core.ir import ir
 from mgx_mlir.core.names import safe_name
 
 SHOWN = 50  # problems listed in one message
@@ -20,10 +19,10 @@ class Refused(NotSupported):
     """A node of an operator without importer; `message` says why it has none, or is empty."""
 
 
-# exceptions of an importer's function for damage that it does not check
+# exceptions of an importer's function for damage that it does not check, beside the bindings'
 UNFORESEEN = (
     ArithmeticError, AssertionError, AttributeError, LookupError, MemoryError, TypeError,
-    ValueError, ir.MLIRError,
+    ValueError,
 )  # fmt: skip
 DIMS = re.compile(r"\bdynamic|run time only")  # in reasons that hold for dynamic dims alone
 UNCHECKED = "it cannot be imported"  # start of the messages of such exceptions

@@ -10,7 +10,8 @@ import numpy as np
 
 from mgx_mlir.core import literals
 from mgx_mlir.core.ir import ir
-from mgx_mlir.programs.layout import AnyShape, ModuleShapes, Shape
+from mgx_mlir.programs.layout import AnyShape, Shape
+from mgx_mlir.programs.module_shapes import ModuleShapes
 
 Numbering = Literal["seed", "2.16"]
 

@@ -32,9 +32,10 @@ from mgx_mlir.dialects.migraphx.fused import PointwiseKernel
 from mgx_mlir.printers.device_lines import add_device_lines
 from mgx_mlir.printers.instructions import ListedInstruction, Listing, Module, Numbering
 from mgx_mlir.printers.packed import packed_values
-from mgx_mlir.programs.layout import AnyShape, ModuleShapes, Shape, TupleShape
+from mgx_mlir.programs.layout import AnyShape, Shape, TupleShape
 from mgx_mlir.programs.migraphx_names import attributes_out, is_tuple
 from mgx_mlir.programs.module_builder import IMPLICIT_RETURN, MODULES
+from mgx_mlir.programs.module_shapes import ModuleShapes
 from mgx_mlir.programs.program_ir import ProgramIR, argument_names, entry_block, functions
 
 DEBUG_SYMBOLS = "migraphx.debug_symbols"  # module attribute: source names are shown

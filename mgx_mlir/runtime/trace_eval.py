@@ -6,7 +6,6 @@ their minimum, maximum, mean and deviation. 3: all values. Everything goes to st
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -23,20 +22,10 @@ from mgx_mlir.printers.listing import list_program
 from mgx_mlir.printers.text import element_texts, instruction_text
 from mgx_mlir.programs.program_ir import ProgramIR, entry_block
 
-VARIABLE = "MIGRAPHX_TRACE_EVAL"
-_TRUE = ("true", "on", "yes", "y", "enable", "enabled")
 _SHOWN = 5  # elements from each end
 
 Step = Callable[[ir.Operation], object]
 Done = Callable[[ir.Operation, Sequence[np.ndarray]], None]
-
-
-def trace_level() -> int:
-    """Return the level that the environment asks for: 0 (nothing) to 3."""
-    text = os.environ.get(VARIABLE, "").strip().lower()
-    if text.isdecimal():
-        return min(int(text[:4]), 3)
-    return int(text in _TRUE)
 
 
 def printing(program: ProgramIR, level: int) -> Done:

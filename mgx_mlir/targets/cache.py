@@ -1,11 +1,12 @@
 """The compile cache: stores compiled modules and programs, shared by processes.
 
-Five kinds of entry, each one file:
+Six kinds of entry, each one file:
     module    lowered bytecode + flags + compiler version -> .vmfb and how it was made
     program   model file + options + versions -> the manifest that names modules and a pack
     pack      the parameters of a program, mapped and used in place; shared between programs
     kernel    text of a kernel + flags + compiler version -> the library that has it
     library   compiled kernels, as one ELF file
+    text      a compiled program + options of a printer -> what is printed of it
 Entries are written to a temporary name and renamed, carry checksums, and a damaged one is
 removed and counts as a miss. A lock per key lets concurrent processes compile once.
 
@@ -44,9 +45,9 @@ from mgx_mlir.targets.toolchain import toolchain
 
 log = logging.getLogger(__name__)
 
-Kind = Literal["module", "program", "pack", "kernel", "library"]
+Kind = Literal["module", "program", "pack", "kernel", "library", "text"]
 Standing = Literal["own", "root's", "foreign"]  # owner of the folder
-KINDS: tuple[Kind, ...] = ("module", "program", "pack", "kernel", "library")
+KINDS: tuple[Kind, ...] = ("module", "program", "pack", "kernel", "library", "text")
 DEFAULT_LIMIT = 10 * 10**9
 _LAYOUT = "v3"  # a new format of entries gets a new folder
 _OLDER = ("v1", "v2")
@@ -341,6 +342,20 @@ class Cache:
     def put_module(self, key: str, vmfb: bytes, record: Mapping[str, Any]) -> None:
         """Store a compiled module with its record (JSON values)."""
         self.put("module", key, {"vmfb": vmfb}, record)
+
+    # ------------------------------------------------------------------ texts
+
+    def text(
+        self, files: Iterable[str], options: Mapping[str, Any], make: Callable[[], str]
+    ) -> str:
+        """Return a text that `files` and JSON values decide; `make` gives one that is not here."""
+        key = self.program_key(files, options)
+        entry = self.get("text", key)
+        if entry is not None:
+            return entry.blob("text").tobytes().decode()
+        made = make()
+        self.put("text", key, {"text": made.encode()})
+        return made
 
     # ------------------------------------------------------------------ programs
 

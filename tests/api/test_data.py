@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import mgx_mlir as migraphx
-from mgx_mlir.api.data import random_words
 from mgx_mlir.core.errors import FileError, ShapeError
+from mgx_mlir.core.random_numbers import random_words
 
 shape, dim = migraphx.shape, migraphx.shape.dynamic_dimension
 

@@ -71,3 +71,57 @@ def test_a_cached_model_needs_no_compiler(
     loaded = [m for m in modules if any(m == h or m.startswith(f"{h}.") for h in HEAVY)]
     assert not loaded, loaded[:20]
     assert "iree.runtime" in modules
+
+
+DRIVER = """
+import sys
+from mgx_mlir.tools.driver.main import main
+status = main(sys.argv[1:])
+print(*sys.modules, file=sys.stderr)
+raise SystemExit(status)
+"""
+# options of a command line are those of the readers, which load no bindings
+LIGHT = (
+    *(h for h in HEAVY if h != "mgx_mlir.frontends"),
+    "mgx_mlir.frontends.importer", "mgx_mlir.frontends.mxr", "mgx_mlir.programs.build",
+)  # fmt: skip
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    """A lookup: which rows it reads is a question to the program."""
+    w = np.random.default_rng(0).standard_normal((7, 8)).astype(np.float32)
+    node = helper.make_node("Gather", ["w", "i"], ["y"])
+    i = helper.make_tensor_value_info("i", TensorProto.INT64, [5])
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, [5, 8])
+    graph = helper.make_graph([node], "g", [i], [y], [numpy_helper.from_array(w, "w")])
+    opsets = [helper.make_opsetid("", 17)]
+    path = tmp_path / "table.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=8), str(path))
+    return path
+
+
+@pytest.mark.parametrize("command", ["compile", "run", "time"])
+def test_the_driver_prints_a_cached_model_without_a_compiler(
+    command: str, table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MGX_CACHE_DIR", str(tmp_path / "cache"))
+    rows = []
+    for _ in range(2):
+        time.sleep(0.1)  # a file that is new has no digest that is kept
+        done = subprocess.run(
+            [sys.executable, "-c", DRIVER, command, str(table), "--cpu"],
+            capture_output=True, text=True, timeout=120, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        rows.append((done.stdout.partition("Total time")[0], done.stderr.splitlines()))
+    (cold, before), (warm, after) = rows
+    assert "gather" in cold
+    assert warm == cold
+    outputs = [[line for line in e if line.startswith(("Output", "i: "))] for e in (before, after)]
+    assert outputs[0] == outputs[1]
+    assert (command == "compile") == (not outputs[0])
+    assert any("found in the cache" in line for line in after)
+    modules = after[-1].split()
+    loaded = [m for m in modules if any(m == h or m.startswith(f"{h}.") for h in LIGHT)]
+    assert not loaded, loaded[:20]

@@ -12,7 +12,9 @@ from onnx import TensorProto, helper
 from mgx_mlir.compiler.compile import compile as compile_program
 from mgx_mlir.compiler.models import read_model
 from mgx_mlir.core.errors import UsageError
-from mgx_mlir.debug.inputs import Draw, draws, make_inputs, name_hash
+from mgx_mlir.debug.draws import draws
+from mgx_mlir.debug.inputs import make_inputs, name_hash
+from mgx_mlir.debug.purposes import Draw
 from mgx_mlir.programs.program_ir import ProgramIR
 from mgx_mlir.programs.signature import Signature
 from tests.support.models import model_of

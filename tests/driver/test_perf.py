@@ -23,6 +23,7 @@ from mgx_mlir.debug.peaks import Peaks, machine_peaks
 from mgx_mlir.debug.work import Work, work_of
 from mgx_mlir.programs.program_ir import entry_block
 from mgx_mlir.tools.driver.beside_onnxruntime import OURS, THEIRS, BesideOnnxruntime
+from mgx_mlir.tools.driver.call_times import Calls
 from mgx_mlir.tools.driver.perf_report import (
     OtherRun,
     Performance,
@@ -33,7 +34,7 @@ from mgx_mlir.tools.driver.perf_report import (
     read_report,
     table_lines,
 )
-from mgx_mlir.tools.driver.timing import Calls, Kernels, Line
+from mgx_mlir.tools.driver.timing import Kernels, Line
 from mgx_mlir.tools.driver.trace_file import trace_json
 from tests.driver.conftest import Driver
 
@@ -411,7 +412,7 @@ def test_roctx_ranges(driver: Driver, tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_calls_keep_their_order() -> None:
-    from mgx_mlir.tools.driver.timing import time_calls
+    from mgx_mlir.tools.driver.call_times import time_calls
 
     class Program:
         def execute(self, arrays: object) -> None:

@@ -134,6 +134,26 @@ def test_dims_stay_dynamic(driver: Driver, models: Path) -> None:
     assert (ran.status, "expected one of --dynamic-dims and" in ran.err) == (2, True)
 
 
+def test_sizes_are_compiled_ahead(driver: Driver, models: Path) -> None:
+    path = models / "open.onnx"
+    made = driver("compile", "--cpu", path, "--sizes", 2, 8)
+    stated = [line.partition(": ")[0] for line in made.err.splitlines() if " = " in line]
+    assert (made.status, stated) == (0, ["n = 2", "n = 8"])
+    assert "{8, 3}" in made.out
+    ran = driver("run", "--cpu", path, "--sizes", "@n", 2, 8, "--batch", 5)
+    assert (ran.status, "float_type, {5, 3}" in ran.err) == (0, True)
+    assert ran.err.count("found in the cache") == 2
+    assert driver("verify", "--cpu", path, "--sizes", 8, "--batch", 3).status == 0
+    for given, why in (
+        ((1, 0), "different sizes from 1 on"),
+        (("@k", 1), "no dynamic dim 'k', it has n"),
+        ((1, "-o", "x.mxr"), "no single file"),
+    ):
+        ran = driver("compile", "--cpu", path, "--sizes", *given)
+        assert (ran.status, why in ran.err) == (2, True), ran.err
+    assert driver("run", "--ref", path, "--sizes", 1).status == 2
+
+
 WINDOWS = """<ir_version: 8, opset_import: ["":18]>
 g (float[b,2,n] x) => (float[b,3,m] y) <float[3,2,4] w = {%s}> { y = Conv(x, w) }"""
 

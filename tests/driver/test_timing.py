@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,8 +12,9 @@ from mgx_mlir.debug.dry_run import DryRun
 from mgx_mlir.printers.instructions import ListedInstruction
 from mgx_mlir.runtime.profile import DispatchTime
 from mgx_mlir.tools.driver import progress, timing
+from mgx_mlir.tools.driver.call_times import Calls, middle_mean, time_calls
 from mgx_mlir.tools.driver.perf_report import report_lines
-from mgx_mlir.tools.driver.timing import Calls, Kernels, Line, match, middle_mean
+from mgx_mlir.tools.driver.timing import Kernels, Line, match
 
 
 def kernels(*names: str) -> list[ListedInstruction]:
@@ -93,7 +95,8 @@ def test_times_are_those_of_the_calls() -> None:
         def execute(self, arrays: object) -> None:
             time.sleep(0.004)
 
-    calls = timing.time_calls(Slow(), [np.zeros(1)], 5)
+    slow: Any = Slow()
+    calls = time_calls(slow, [np.zeros(1)], 5)
     assert len(calls.times) == 5
     assert calls.total >= 4
 

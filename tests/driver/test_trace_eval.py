@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import mgx_mlir
-from mgx_mlir.runtime.trace_eval import summary_lines, trace_level, value_kinds
+from mgx_mlir.runtime.trace_eval import summary_lines, value_kinds
+from mgx_mlir.runtime.trace_level import trace_level
 from tests.driver.conftest import Driver
 
 LEVEL = "MIGRAPHX_TRACE_EVAL"

@@ -11,7 +11,8 @@ import mgx_mlir as migraphx
 from mgx_mlir.core.dtypes import FLOAT
 from mgx_mlir.printers.emit import emit
 from mgx_mlir.printers.text import print_parameters, program_text, value_text
-from mgx_mlir.programs.layout import ModuleShapes, Shape
+from mgx_mlir.programs.layout import Shape
+from mgx_mlir.programs.module_shapes import ModuleShapes
 
 
 def floats(*lens: int) -> migraphx.shape:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
 from mgx_mlir.compiler.compiled import CompiledProgram, IreeProgram
 from mgx_mlir.compiler.run_limits import RunLimits
 from mgx_mlir.compiler.stats import summary, time_json, time_table
+from mgx_mlir.core.errors import UsageError
 from mgx_mlir.programs.program_ir import ProgramIR
 from mgx_mlir.programs.signature import Signature, Variant
 from mgx_mlir.tools.driver.arguments import Arguments
@@ -33,11 +36,27 @@ def compile_model(
 
     Its runs have the limits of the command line.
     """
+    if choice.sizes and form_of(args, more=(CODE,)) in ("json", "msgpack", CODE):
+        raise UsageError(
+            "option '--sizes' makes a program for each size, which are no single file",
+            notes=["mgx-driver bundle --batch N,... writes several batch sizes into a folder"],
+        )
     compiled = _compiled(args, model, choice, arch, quiet=quiet)
-    args.compiled.append(compiled)
     seconds, memory = args.get("--max-run-seconds"), args.get("--max-run-memory")
-    compiled.limits = RunLimits.of(seconds, None if memory is None else memory << 20)
+    limits = RunLimits.of(seconds, None if memory is None else memory << 20)
+    for _, made in _by_size(compiled):
+        args.compiled.append(made)
+        made.limits = limits
+    compiled.limits = limits
     return compiled
+
+
+def _by_size(compiled: CompiledProgram) -> list[tuple[str, CompiledProgram]]:
+    """Return the program, or those of each size behind what names it."""
+    sized: Any = sys.modules.get("mgx_mlir.compiler.sized_program")  # who makes one has loaded it
+    if sized is None or not isinstance(compiled, sized.SizedProgram):
+        return [("", compiled)]
+    return [(f"{compiled.dim} = {n}: ", compiled.program_for(n)) for n in compiled.sizes]
 
 
 def report_times(args: Arguments) -> None:
@@ -85,7 +104,7 @@ def _compiled(
 
 _CHANGES_CODE = (
     "--disable-fast-math", "--remove-qdq-pairs", "--kernel-boundaries", "--optimize",
-    "--apply-pass", *PRECISIONS, "--trim", "--replace-literals", "--exhaustive-tune",
+    "--apply-pass", *PRECISIONS, "--trim", "--replace-literals", "--exhaustive-tune", "--sizes",
 )  # fmt: skip
 
 
@@ -94,7 +113,8 @@ def _tuning_inputs(model: Model) -> Callable[[Signature], list[np.ndarray]]:
 
     def made(signature: Signature) -> list[np.ndarray]:
         # start-up: only what the command asks for is loaded
-        from mgx_mlir.debug.inputs import draws, make_inputs
+        from mgx_mlir.debug.draws import draws
+        from mgx_mlir.debug.inputs import make_inputs
 
         uses = draws(model.program)
         found = make_inputs(signature, uses, dims=model.input_dims, batch=model.batch)
@@ -127,9 +147,10 @@ def _held(args: Arguments, model: Model, choice: TargetChoice) -> CompiledProgra
 
 def report_compile(compiled: CompiledProgram) -> None:
     """Print on stderr what a compile took, and what it had to give up."""
-    say(summary(compiled.stats))
-    for line in compiled.stats.tuning:
-        say(line)
+    for size, made in _by_size(compiled):
+        say(f"{size}{summary(made.stats)}")
+        for line in made.stats.tuning:
+            say(line)
     if compiled.signature.variants:
         say(f"Variants: {'; '.join(map(_variant_text(compiled), compiled.signature.variants))}")
     executable = getattr(compiled, "executable", None)
@@ -158,14 +179,14 @@ def emit_compiled(
     args: Arguments, model: Model, choice: TargetChoice, compiled: CompiledProgram
 ) -> None:
     """Write or print a compiled program; a saved one also holds what it was compiled from."""
-    saved = form_of(args) in ("json", "msgpack")
-    program = model.program if saved else compiled.program
     options = {
         k: v for k, v in choice.options().items() if k in ("arch", "fast_math", "remove_qdq_pairs")
     }
     if choice.target != "gpu" and choice.arch is None:
         options.pop("arch")
-    emit(args, program, compiled=compiled, options={"target": choice.target, **options})
+    emit(
+        args, lambda: model.program, compiled=compiled, options={"target": choice.target, **options}
+    )
 
 
 def report_gpu(compiled: IreeProgram) -> None:

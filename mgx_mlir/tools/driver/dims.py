@@ -67,6 +67,23 @@ def symbol_dims(option: str, tokens: Sequence[str]) -> dict[str, Dim]:
     return out
 
 
+def sizes(option: str, tokens: Sequence[str]) -> Sequence[int] | dict[str, Sequence[int]]:
+    """Parse sizes of a dimension, `1 8` or with the dimension's name `@batch 1 8`."""
+    if not tokens or not tokens[0].startswith("@"):
+        return _sizes(option, tokens)
+    return {name: _sizes(option, words) for name, words in by_name(option, tokens).items()}
+
+
+def _sizes(option: str, words: Sequence[str]) -> list[int]:
+    wrong = [w for w in words if not (w.isdecimal() and len(w) < 10 and int(w))]
+    if wrong or not words or len(set(words)) < len(words):
+        raise UsageError(
+            f"option '{option}' expected different sizes from 1 on, got '{' '.join(words)}'",
+            notes=[f"{option} 1 8, or {option} @batch 1 8 where several dimensions are dynamic"],
+        )
+    return list(map(int, words))
+
+
 def one_dim(option: str, text: str) -> Dim:
     """Parse a dim, written by itself or as a list of one."""
     value = _loose(option, text)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,7 @@ from mgx_mlir.core.files import atomic
 from mgx_mlir.programs.program_ir import ProgramIR
 from mgx_mlir.tools.driver.arguments import Arguments
 from mgx_mlir.tools.driver.progress import say
+from mgx_mlir.tools.driver.shown import listing
 
 if TYPE_CHECKING:
     from mgx_mlir.compiler.compiled import CompiledProgram
@@ -66,7 +67,7 @@ def _form_of(args: Arguments, more: tuple[str, ...]) -> str:
 
 def emit(
     args: Arguments,
-    program: ProgramIR,
+    program: ProgramIR | Callable[[], ProgramIR],
     *,
     compiled: CompiledProgram | None = None,
     options: Mapping[str, Any] | None = None,
@@ -74,19 +75,26 @@ def emit(
     """Write a program to --output, or print it.
 
     `compiled` is what it was compiled to with `options` of compile(): then that is written, and
-    saved with its code.
+    saved with its code. Of that, `program` gives the source, which only files hold.
     """
     form = form_of(args)
     path = args.get("--output")
     if form in ("json", "msgpack"):
-        _save(args, program, compiled, options, form)
+        _save(args, program() if callable(program) else program, compiled, options, form)
         return
-    shown = program if compiled is None else compiled.program
     prefix = "" if compiled is None else compiled.target
+
+    def shown() -> ProgramIR:
+        whole = program if compiled is None else compiled.program
+        return whole() if callable(whole) else whole
+
     if form == "netron":
-        data = _netron(shown, prefix)
+        data = _netron(shown(), prefix)
     else:
-        text = program_text(args, shown, form, prefix)
+        if form == "text" and compiled is not None:
+            text = listing(args, compiled)
+        else:
+            text = program_text(args, shown(), form, prefix)
         if path is None:
             sys.stdout.write(text)
             return
@@ -96,7 +104,7 @@ def emit(
         sys.stdout.buffer.write(data)
         return
     if form == "mlir":
-        _write_mlir_weights(path, shown)
+        _write_mlir_weights(path, shown())
     write_file(path, data)
 
 
@@ -146,11 +154,6 @@ def _netron(program: ProgramIR, prefix: str) -> bytes:
     stream = io.BytesIO()
     print_program(program, stream, "netron", kernel_prefix=prefix)
     return stream.getvalue()
-
-
-def show(args: Arguments, program: ProgramIR, *, kernel_prefix: str = "") -> None:
-    """Print a program in the text form."""
-    sys.stdout.write(program_text(args, program, "text", kernel_prefix))
 
 
 def program_text(args: Arguments, program: ProgramIR, form: str, kernel_prefix: str) -> str:

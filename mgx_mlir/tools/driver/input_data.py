@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from mgx_mlir.core.errors import UsageError
 from mgx_mlir.core.files import read_bytes
-from mgx_mlir.debug.inputs import draws, make_inputs
-from mgx_mlir.programs.program_ir import ProgramIR
+from mgx_mlir.debug.inputs import make_inputs
+from mgx_mlir.debug.purposes import Draw
 from mgx_mlir.programs.signature import Signature
 from mgx_mlir.tools.driver.arguments import Arguments
 from mgx_mlir.tools.driver.dims import by_name
@@ -16,13 +18,15 @@ from mgx_mlir.tools.driver.progress import say, working
 
 
 def allocate(
-    args: Arguments, model: Model, signature: Signature, program: ProgramIR
+    args: Arguments, model: Model, signature: Signature, uses: Mapping[str, Draw]
 ) -> dict[str, np.ndarray]:
-    """Make an array for every input; name on stderr the inputs that are kept to some values."""
+    """Make an array for every input; name on stderr the inputs that are kept to some values.
+
+    uses: what each input is for.
+    """
     _check_batch(args, model, signature)
     say("Allocating params ...")
     with working("Allocating params"):
-        uses = draws(program)
         files = _files(args)
         chosen = {*args.get("--fill0", []), *args.get("--fill1", []), *files}
         for name, use in uses.items():

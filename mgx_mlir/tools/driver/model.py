@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mgx_mlir.compiler.sources import MODEL_SUFFIXES
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.errors import FileError, ModelError, ShapeError, UsageError
 from mgx_mlir.frontends.dims import Dim, DynamicDim
@@ -147,9 +148,6 @@ class Model:
 
     def kind(self) -> str:
         """Return the type of the file, by a flag or its name. FileError for an unknown one."""
-        # start-up: only what the command asks for is loaded
-        from mgx_mlir.compiler.models import MODEL_SUFFIXES
-
         assert self.path is not None
         flag = self.args.only_one(*_FLAGS)
         if flag is not None:
@@ -236,6 +234,8 @@ class Model:
             if default is not None:
                 raise UsageError("expected one of --dynamic-dims and --default-dyn-dim")
             found["default_dyn_dim_value"] = DynamicDim(0, None)
+        if "--sizes" in args:
+            found.setdefault("default_dyn_dim_value", DynamicDim(0, None))
         if fixed:
             found["map_input_dims"] = fixed
         if dynamic:
@@ -262,9 +262,6 @@ class Model:
 
     def source(self) -> str | ProgramIR:
         """Return what compile() takes: the path, or the program where a path is not enough."""
-        # start-up: only what the command asks for is loaded
-        from mgx_mlir.compiler.models import MODEL_SUFFIXES
-
         if self.path is None or self.is_saved or self.is_cut or self.passes or self.precisions:
             return self.program
         by_name = MODEL_SUFFIXES.get(Path(self.path).suffix.lower()) == self.kind()
@@ -470,7 +467,8 @@ def _is_saved(path: str) -> bool:
 
 
 def _opens(args: Arguments) -> str:
-    return "--dynamic-dims" if "--dynamic-dims" in args else "--default-dyn-dim"
+    flags = ("--dynamic-dims", "--sizes", "--default-dyn-dim")
+    return next(f for f in flags if f in args)
 
 
 def _as_range(dim: Dim) -> DynamicDim:

@@ -129,6 +129,12 @@ TARGET = (
     ),
 )  # fmt: skip
 
+SIZES = Option(
+    ("--sizes",), "compile ahead, side by side, for these sizes of a dimension that is dynamic; a "
+    "call runs the program of its size, or the next larger one on padded inputs",
+    "[@SYMBOL] N...", "greedy", group="Target",
+)  # fmt: skip
+
 QUANTIZE = (
     Option(
         ("--fp16",), "compute in half: constants too; inputs and outputs keep their types",
@@ -301,4 +307,4 @@ def refused_by(options: tuple[Option, ...], every: tuple[Option, ...]) -> dict[s
     return {f: why for f, why in others.items() if f not in taken}
 
 
-EVERY = (HELP, *LOG, *RUNNERS, *PERF, *VERIFY, SAVE_OUTPUTS, LIST)
+EVERY = (HELP, *LOG, *RUNNERS, *PERF, *VERIFY, SIZES, SAVE_OUTPUTS, LIST)

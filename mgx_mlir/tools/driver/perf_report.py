@@ -16,7 +16,8 @@ from mgx_mlir.core.files import read_bytes
 from mgx_mlir.core.names import safe_name
 from mgx_mlir.debug.peaks import Peaks
 from mgx_mlir.tools.driver.beside_onnxruntime import BesideOnnxruntime
-from mgx_mlir.tools.driver.timing import Calls, Kernels, Line, Together
+from mgx_mlir.tools.driver.call_times import Calls, Together
+from mgx_mlir.tools.driver.timing import Kernels, Line
 
 REPORT = "mgx-driver perf 1"
 _LARGEST = 1 << 28  # bytes of a report that is read

@@ -7,13 +7,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from mgx_mlir.core.errors import UsageError
-from mgx_mlir.debug.tolerances import Tolerances, output_tolerances
 from mgx_mlir.programs.program_ir import ProgramIR
 from mgx_mlir.tools.driver.arguments import Arguments
 from mgx_mlir.tools.driver.progress import counting, say
 
 if TYPE_CHECKING:
     from mgx_mlir.api.program import program
+    from mgx_mlir.debug.tolerances import Tolerances
     from mgx_mlir.quantization.four_bits import FourBits
     from mgx_mlir.quantization.quantize import Quantised
 
@@ -29,6 +29,9 @@ _IN_8_BITS = ("--int8", "--fp8")
 
 def tolerances_in(found: ProgramIR, precisions: tuple[str, ...]) -> list[Tolerances]:
     """Return the limits of each result of a program whose target computes in these types."""
+    # start-up: only what the command asks for is loaded
+    from mgx_mlir.debug.tolerances import output_tolerances
+
     each = output_tolerances(found, low=bool(precisions))
     if "int4" not in precisions:
         return each

@@ -16,6 +16,7 @@ from mgx_mlir.compiler.compile import compile as compile_program
 from mgx_mlir.compiler.compiled import CompiledProgram
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.errors import UsageError
+from mgx_mlir.debug.draws import draws
 from mgx_mlir.programs.program_ir import ProgramIR
 from mgx_mlir.quantization.four_bits import FourBits
 from mgx_mlir.quantization.quantize import Quantised, prepared
@@ -24,13 +25,13 @@ from mgx_mlir.quantization.sensitivity import Sensitivity, sensitivities
 from mgx_mlir.quantization.sites import LeftOut, left_out, sites
 from mgx_mlir.quantization.twins import in_floats, in_int4, left_out_of_int4
 from mgx_mlir.tools.driver.arguments import Arguments
+from mgx_mlir.tools.driver.call_times import middle_mean
 from mgx_mlir.tools.driver.input_data import allocate
 from mgx_mlir.tools.driver.metric_script import MetricScript
 from mgx_mlir.tools.driver.model import Model
 from mgx_mlir.tools.driver.perf_report import bytes_text
 from mgx_mlir.tools.driver.progress import working
 from mgx_mlir.tools.driver.target_choice import TargetChoice
-from mgx_mlir.tools.driver.timing import middle_mean
 
 _FLOATS = {"half": dtypes.HALF, "bf16": dtypes.BF16}
 _GROUP = 32  # group of --int4-weights
@@ -51,7 +52,7 @@ class Before:
         with working(f"Compiling {model.name}"):
             compiled = compile_program(model.loaded, choice.target, **choice.options())
         if data is None:
-            drawn = allocate(args, model, compiled.signature, model.loaded)
+            drawn = allocate(args, model, compiled.signature, draws(model.loaded))
             return Before(compiled, [drawn], "inputs drawn from their names: "
                           "--evaluate or --calibrate give real ones")  # fmt: skip
         given = list(samples(data, compiled.signature.inputs))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,6 +12,7 @@ from mgx_mlir.core.errors import TargetError, UsageError
 from mgx_mlir.hardware.machine import available_cpus
 from mgx_mlir.targets import default_target, emulator, get_target
 from mgx_mlir.targets.devices import gpu_devices, why_no_device
+from mgx_mlir.tools.driver import dims
 from mgx_mlir.tools.driver.arguments import Arguments
 from mgx_mlir.tools.driver.model import Model
 from mgx_mlir.tools.driver.progress import say
@@ -21,7 +23,7 @@ _TARGETS = {
     "--threads": ("cpu",),
     **dict.fromkeys(
         ("--arch", "--kernel-boundaries", "--timeout", "--no-cache", "--disable-fast-math",
-         "--remove-qdq-pairs", "--exhaustive-tune"),
+         "--remove-qdq-pairs", "--exhaustive-tune", "--sizes"),
         ("cpu", "gpu"),
     ),
     "--enable-offload-copy": ("gpu",),
@@ -45,6 +47,7 @@ class TargetChoice:
     tune: bool
     emulate: bool = False
     graph: bool | None = None
+    sizes: Sequence[int] | Mapping[str, Sequence[int]] = ()
     assumed: bool = False  # no option, device or code at hand states the architecture
 
     @property
@@ -65,6 +68,7 @@ class TargetChoice:
             "exhaustive_tune": self.tune,
             "emulate": self.emulate,
             "graph": self.graph,
+            "sizes": self.sizes,
         }
 
     def named(self, *, by_default: bool) -> str:
@@ -157,6 +161,7 @@ def _choice_of(args: Arguments, target: str) -> TargetChoice:
         "--exhaustive-tune" in args,
         "--emulate" in args,
         "--graph" in args or None,
+        dims.sizes("--sizes", args.get("--sizes")) if "--sizes" in args else (),
     )
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from mgx_mlir.compiler.compiled import CompiledProgram, IreeProgram
 from mgx_mlir.programs.program_ir import entry_block
-from mgx_mlir.runtime.trace_eval import EvalTrace, trace_level
+from mgx_mlir.runtime.trace_level import trace_level
 from mgx_mlir.tools.driver.model import Model
 from mgx_mlir.tools.driver.progress import say, working
 from mgx_mlir.tools.driver.target_choice import TargetChoice
@@ -30,6 +30,7 @@ def trace_kernels(
     # start-up: only what the command asks for is loaded
     from mgx_mlir.debug.blame import Case
     from mgx_mlir.debug.intermediates import SteppedRun
+    from mgx_mlir.runtime.trace_eval import EvalTrace
 
     arrays = compiled.signature.check_inputs(inputs)
     options = {**choice.options(), "exhaustive_tune": False}

@@ -7,15 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from mgx_mlir.compiler.architectures import together
-from mgx_mlir.compiler.compiled import IreeProgram
+from mgx_mlir.compiler.compiled import CompiledProgram, IreeProgram
 from mgx_mlir.core.errors import UsageError
-from mgx_mlir.passes.lowering.select import watching
-from mgx_mlir.printers.kernel_choices import explanation
 from mgx_mlir.tools.driver.arguments import Arguments
 from mgx_mlir.tools.driver.compile_model import CODE, compile_model, emit_compiled, report_gpu
 from mgx_mlir.tools.driver.emit import form_of, write_file
 from mgx_mlir.tools.driver.model import Model
-from mgx_mlir.tools.driver.options import COMPILERS, HELP, Option
+from mgx_mlir.tools.driver.options import COMPILERS, HELP, SIZES, Option
 from mgx_mlir.tools.driver.progress import say
 from mgx_mlir.tools.driver.target_choice import TargetChoice, choose_target
 
@@ -36,7 +34,7 @@ EXPLAIN = Option(
     ("--explain-kernels",), "print which rule lowers each kernel, and why the rules before it do "
     "not, to stderr; compiles anew", group="Output",
 )  # fmt: skip
-OPTIONS = (*COMPILERS, SOURCE, EXPLAIN, HELP)
+OPTIONS = (*COMPILERS, SIZES, SOURCE, EXPLAIN, HELP)
 FILES = ("msgpack", "json")  # forms that hold code for several architectures
 
 
@@ -57,10 +55,8 @@ def run(args: Arguments) -> int:
     if explain:
         choice = replace(choice, cache=False)
     for arch in choice.archs:
-        with watching() as choices:
-            compiled = compile_model(args, model, choice, arch)
-        if explain:
-            print(*explanation(choices), sep="\n", file=sys.stderr, flush=True)
+        made = _explained if explain else compile_model
+        compiled = made(args, model, choice, arch)
         found.append(compiled)
         if not isinstance(compiled, IreeProgram):
             continue
@@ -71,6 +67,20 @@ def run(args: Arguments) -> int:
     if form != CODE:
         emit_compiled(args, model, choice, together(found, None) if several else found[0])
     return 0
+
+
+def _explained(
+    args: Arguments, model: Model, choice: TargetChoice, arch: str | None
+) -> CompiledProgram:
+    """Compile a model, and print on stderr which rule lowered each kernel."""
+    # start-up: only what the command asks for is loaded
+    from mgx_mlir.passes.lowering.select import watching
+    from mgx_mlir.printers.kernel_choices import explanation
+
+    with watching() as choices:
+        compiled = compile_model(args, model, choice, arch)
+    print(*explanation(choices), sep="\n", file=sys.stderr, flush=True)
+    return compiled
 
 
 def _write_code(

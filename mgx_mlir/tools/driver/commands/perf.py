@@ -17,6 +17,7 @@ from mgx_mlir.printers.instructions import Numbering
 from mgx_mlir.tools.driver import timing
 from mgx_mlir.tools.driver.arguments import Arguments
 from mgx_mlir.tools.driver.beside_onnxruntime import check_beside, time_beside
+from mgx_mlir.tools.driver.call_times import time_callers, time_calls
 from mgx_mlir.tools.driver.compile_model import compile_model, emit_compiled, run_ahead
 from mgx_mlir.tools.driver.emit import form_of, write_file
 from mgx_mlir.tools.driver.input_data import allocate, check_files
@@ -37,6 +38,7 @@ from mgx_mlir.tools.driver.perf_report import (
     table_lines,
 )
 from mgx_mlir.tools.driver.progress import say, step, working
+from mgx_mlir.tools.driver.shown import input_uses
 from mgx_mlir.tools.driver.target_choice import EMULATED, TargetChoice, choose_target
 from mgx_mlir.tools.driver.trace_file import trace_bytes
 from mgx_mlir.tools.driver.verify_report import write_json
@@ -109,11 +111,11 @@ def measure(
 ) -> Performance:
     """Time the calls and the kernels of a compiled model, as the options say. Errors: RunError."""
     count = args.get("--iterations", 100)
-    inputs = allocate(args, model, compiled.signature, compiled.program)
+    inputs = allocate(args, model, compiled.signature, input_uses(args, compiled))
     arrays = compiled.signature.check_inputs(inputs)
     run_ahead(compiled, arrays)
     with step("Running performance report ..."), PeakMemory() as peak:
-        calls = timing.time_calls(
+        calls = time_calls(
             compiled,
             arrays,
             count,
@@ -128,7 +130,7 @@ def measure(
     together = None
     if callers > 1:
         with step(f"Running {callers} callers at once ..."):
-            together = timing.time_callers(compiled, arrays, len(calls.times), callers)
+            together = time_callers(compiled, arrays, len(calls.times), callers)
     if choice.emulate:
         say(EMULATED)
     threads = compiled.thread_count if choice.target == "cpu" else None

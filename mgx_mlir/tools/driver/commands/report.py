@@ -34,6 +34,7 @@ from mgx_mlir.tools.driver.perf_report import Performance, bytes_text, performan
 from mgx_mlir.tools.driver.precision import tolerances_in
 from mgx_mlir.tools.driver.progress import say, step, working
 from mgx_mlir.tools.driver.read_model import read
+from mgx_mlir.tools.driver.shown import input_uses
 from mgx_mlir.tools.driver.static_report import is_static, static_report
 from mgx_mlir.tools.driver.target_choice import TargetChoice, choose_target
 from mgx_mlir.tools.driver.verify_report import output_json
@@ -117,7 +118,7 @@ def _verified(
     plain = Model(args, plain=True) if model.passes or model.precisions else model
     program = read(plain)
     reference = compile_program(program, "ref", ref_double="--ref-use-double" in args)
-    inputs = allocate(args, model, compiled.signature, compiled.program)
+    inputs = allocate(args, model, compiled.signature, input_uses(args, compiled))
     with step("Running ref ..."):
         wanted = reference.run(inputs)
     got = compiled.run(inputs)

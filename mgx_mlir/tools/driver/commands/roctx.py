@@ -22,6 +22,7 @@ from mgx_mlir.tools.driver.input_data import allocate
 from mgx_mlir.tools.driver.model import Model
 from mgx_mlir.tools.driver.options import HELP, RUNNERS
 from mgx_mlir.tools.driver.progress import say, step
+from mgx_mlir.tools.driver.shown import input_uses
 from mgx_mlir.tools.driver.target_choice import choose_target
 
 USAGE = "[OPTION...] FILE"
@@ -46,7 +47,7 @@ def run(args: Arguments) -> int:
     emit_compiled(args, model, choice, compiled)
     sys.stdout.write("\n")
     compiled.can_mark = choice.target == "gpu"
-    inputs = allocate(args, model, compiled.signature, compiled.program)
+    inputs = allocate(args, model, compiled.signature, input_uses(args, compiled))
     arrays = compiled.signature.check_inputs(inputs)
     run_ahead(compiled, arrays)
     with step("Running ..."):

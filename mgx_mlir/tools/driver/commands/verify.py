@@ -15,6 +15,7 @@ from mgx_mlir.compiler.compiled import CompiledProgram, IreeProgram
 from mgx_mlir.core.errors import FileError, UsageError
 from mgx_mlir.debug.compare import Comparison, compare_all
 from mgx_mlir.debug.conditioning import Conditioning
+from mgx_mlir.debug.draws import draws
 from mgx_mlir.debug.tolerances import Tolerances
 from mgx_mlir.programs.program_ir import ProgramIR
 from mgx_mlir.tools.driver.arguments import Arguments
@@ -22,14 +23,15 @@ from mgx_mlir.tools.driver.blame import blame, case_of
 from mgx_mlir.tools.driver.colour import Tone, write_in
 from mgx_mlir.tools.driver.compile_model import compile_model
 from mgx_mlir.tools.driver.conditioning import ill_conditioned
-from mgx_mlir.tools.driver.emit import FORMS, emit, form_of, show
+from mgx_mlir.tools.driver.emit import FORMS, emit, form_of
 from mgx_mlir.tools.driver.input_data import allocate, check_files
 from mgx_mlir.tools.driver.limits import limits_of
 from mgx_mlir.tools.driver.model import Model, load_passes
-from mgx_mlir.tools.driver.options import HELP, REPORTERS, VERIFY
+from mgx_mlir.tools.driver.options import HELP, REPORTERS, SIZES, VERIFY
 from mgx_mlir.tools.driver.precision import PRECISIONS, STEPS, tolerances_in
 from mgx_mlir.tools.driver.progress import say, step, working
 from mgx_mlir.tools.driver.read_model import read
+from mgx_mlir.tools.driver.shown import listing
 from mgx_mlir.tools.driver.target_choice import TargetChoice, choose_target, held_for
 from mgx_mlir.tools.driver.verify_report import (
     conditioning_json,
@@ -67,7 +69,7 @@ needed for it to fail; both leave a small model on disk that fails.
 An output's line has its errors; of more than eight, only those that fail are listed. --verbose
 lists all, and prints the loaded program and those of both sides, as options of the output form
 do. With --json the report is printed, or written to --output, as JSON instead."""
-OPTIONS = (*REPORTERS, *VERIFY, HELP)
+OPTIONS = (*REPORTERS, SIZES, *VERIFY, HELP)
 
 LISTED = 8  # outputs that have a line each without --verbose
 UNTOLD = 2  # could not: the outputs that differ cannot tell a fault from rounding
@@ -109,9 +111,11 @@ def run(args: Arguments) -> int:
     reference = _reference(args, other)
     compiled = held or compile_model(args, model, choice)
     if lists:
-        show(args, compiled.program, kernel_prefix=choice.target)
+        sys.stdout.write(listing(args, compiled))
         sys.stdout.write("\n")
-    inputs = compiled.signature.strings_for(allocate(args, model, compiled.signature, program))
+    inputs = compiled.signature.strings_for(
+        allocate(args, model, compiled.signature, draws(program))
+    )
     with step(f"Running {choice.target} ..."):
         got = compiled.run(inputs)
     with step(f"Running {reference.name} ..."):
@@ -328,6 +332,6 @@ def _reference(args: Arguments, model: Model) -> Reference:
     with step("Compiling for ref ..."):
         compiled = compile_program(model.program, "ref", ref_double="--ref-use-double" in args)
     if _lists(args):
-        show(args, compiled.program, kernel_prefix="ref")
+        sys.stdout.write(listing(args, compiled))
         sys.stdout.write("\n")
     return Reference(f"ref{where}", compiled.output_names, compiled.run)
