@@ -56,7 +56,8 @@ def _by_size(compiled: CompiledProgram) -> list[tuple[str, CompiledProgram]]:
     sized: Any = sys.modules.get("mgx_mlir.compiler.sized_program")  # who makes one has loaded it
     if sized is None or not isinstance(compiled, sized.SizedProgram):
         return [("", compiled)]
-    return [(f"{compiled.dim} = {n}: ", compiled.program_for(n)) for n in compiled.sizes]
+    several: Any = compiled
+    return [(f"{several.dim} = {n}: ", several.program_for(n)) for n in several.sizes]
 
 
 def report_times(args: Arguments) -> None:
