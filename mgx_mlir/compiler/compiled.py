@@ -365,7 +365,7 @@ class IreeProgram(CompiledProgram):
     @property
     @interrupts.held
     def program(self) -> ProgramIR:
-        """The program after the passes; of a model in a file or bytes, without the weights' values."""
+        """The program after the passes; of a file's model, without the weights' values."""
         with interrupts.waiting(self._reading):
             if self._program is None and self.after_passes is not None:
                 self._program = self.after_passes()
