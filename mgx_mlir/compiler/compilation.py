@@ -219,6 +219,7 @@ class Compilation:
         try:
             return lowered, self.backend.compile_lowered(lowered, options)
         except KernelsLeftOut:
+            self._take_back(program)
             lowered = self.lower(program, regions=self.options.boundaries)
             return lowered, self.backend.compile_lowered(lowered, replace(options, begun=None))
 

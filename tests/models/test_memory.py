@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -14,6 +15,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 import mgx_mlir
 from mgx_mlir.programs.repeats import Repeated
+from mgx_mlir.targets.base import CpuTarget, KernelsLeftOut
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="/proc/self/status is Linux's")
 
@@ -99,6 +101,27 @@ def test_weights_are_kept_once(tmp_path: Path) -> None:
 def test_program_of_a_file_lists_its_kernels(tmp_path: Path) -> None:
     path = matmul(tmp_path / "m.onnx", 256, 256)
     assert "migraphx.dot" in mgx_mlir.compile(path, target="cpu", cache=False).program.text()
+
+
+def test_weights_are_read_again_for_kernels_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compile_lowered = CpuTarget.compile_lowered
+    calls: list[int] = []
+
+    def fail(self: Any, lowered: Any, options: Any) -> Any:
+        calls.append(1)
+        if len(calls) == 1:
+            raise KernelsLeftOut
+        return compile_lowered(self, lowered, options)
+
+    monkeypatch.setattr(CpuTarget, "compile_lowered", fail)
+    path = matmul(tmp_path / "m.onnx", 256, 256)
+    program = mgx_mlir.compile(path, target="cpu", cache=False)
+    x = np.random.default_rng(1).standard_normal((1, 256), np.float32)
+    weights = numpy_helper.to_array(onnx.load(path).graph.initializer[0])
+    np.testing.assert_allclose(program.run({"x": x})[0], x @ weights, rtol=1e-4, atol=1e-4)
+    assert len(calls) == 2
 
 
 @pytest.mark.parametrize("seed", range(60))
