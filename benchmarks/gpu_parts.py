@@ -219,12 +219,28 @@ def memory(folder: Path) -> None:
         found.append(right([r.to_host() for r in module.run_on_device(there)]))
         return next((w for w in found if w), "")
 
+    def others() -> str:
+        """Rows of one batch on all GPUs, and each GPU for itself."""
+        from mgx_mlir.compiler.parallel import ParallelProgram
+        from mgx_mlir.targets.devices import gpu_devices
+
+        file, count = folder / "models" / "call-linear.mxr", len(gpu_devices())
+        if count < 2 or not file.is_file():
+            say(check="rows on several GPUs", skipped=f"{count} GPU")
+            return ""
+        case = gpu_stored.read(file)
+        each = [mgx_mlir.load(file, device_id=i) for i in range(count)]
+        (inputs, [want]), name = case.runs[0], each[0].input_names[0]
+        found = ParallelProgram(each).run({name: np.concatenate([inputs[name]] * count)})[0]
+        bad = [gpu_stored.judge(case, [part], [want]) for part in np.split(found, count)]
+        return next((w for w in bad if w), "")
+
     checks: dict[str, Callable[[], str]] = {
         "host arrays": lambda: right(made.run(inputs)), "results stay on the device": stays,
         "the caller's memory": caller, "size of an allocation": room, "threads": threads,
         "several programs": several, "streams and events": streams,
         "wrong dims are refused": refused, "memory is given back": kept, "graph": graph,
-        "out of memory": no_room,
+        "out of memory": no_room, "rows on several GPUs": others,
     }  # fmt: skip
     for name, run in checks.items():
         try:
@@ -301,8 +317,20 @@ def with_torch(folder: Path) -> None:
         wide[..., 8:] = tensors[0]
         return right(run([wide[..., 8:], *tensors[1:]]))
 
+    def second() -> str:
+        if torch.cuda.device_count() < 2:
+            say(check="torch: another GPU", skipped=f"{torch.cuda.device_count()} GPU")
+            return ""
+        other = calls.runner(mgx_mlir.load(file, device_id=1))
+        there = [t.to("cuda:1") for t in tensors]
+        results = [other(there) for _ in range(3)]
+        if any(t.get_device() != 1 for t in results[-1]):
+            return "the results are elsewhere"
+        return next((w for r in [*results, run(tensors)] if (w := right(r))), "")
+
     for name, one in {"tensors": plain, "no copy": no_copy, "the caller's stream": stream,
-                      "results stay": freed, "views": views}.items():  # fmt: skip
+                      "results stay": freed, "views": views,
+                      "another GPU": second}.items():  # fmt: skip
         try:
             say(check=f"torch: {name}", wrong=one())
         except Exception as e:  # one check's own fault must not hide the rest
