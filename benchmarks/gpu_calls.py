@@ -87,6 +87,9 @@ def add_launch(runs: dict[str, Callable[[], Any]], made: Any, x: torch.Tensor) -
         return
     y = torch.empty(call.dims[0], dtype=x.dtype, device=x.device)
     stream = torch.cuda.current_stream().cuda_stream
-    runs["the launch alone"] = lambda: call.launch(
-        [x.data_ptr()], [y.data_ptr()], stream, wait=False
-    )
+    at = [x.data_ptr()], [y.data_ptr()]
+
+    def launch(_: Any = (made, y)) -> None:  # its default keeps the program and the result
+        call.launch(*at, stream, wait=False)
+
+    runs["the launch alone"] = launch
