@@ -154,17 +154,33 @@ int MemsetD32Async(Address to, unsigned value, std::size_t count, void* stream) 
   add_fill(stream, to, 4, value, count);
   return call("cuMemsetD32Async", to, value, count, stream);
 }
-int MemAlloc(void** p, std::size_t size) { return hold(p, size, call("cuMemAlloc_v2", p, size)); }
+std::set<void*>& live() {  // what IREE allocated, and has not freed
+  static auto* found = new std::set<void*>;
+  return *found;
+}
+int allocated(void** p, int status) {
+  std::lock_guard<std::mutex> lock(mutex);
+  if (status == kSuccess) live().insert(*p);
+  return status;
+}
+
+int MemAlloc(void** p, std::size_t size) { return hold(p, size, allocated(p, call("cuMemAlloc_v2", p, size))); }
 int MemAllocFromPoolAsync(void** p, std::size_t size, void* pool, void* stream) {
   return hold(p, size, call("cuMemAllocFromPoolAsync", p, size, pool, stream));
 }
 int MemFree(void* p) {
   no_host_memory(p);
-  return is_held(p) ? kSuccess : call("cuMemFree_v2", p);
+  if (is_held(p)) return kSuccess;
+  {
+    std::lock_guard<std::mutex> lock(mutex);
+    // IREE 3.13 frees what its cache lets go of twice: the second time it may be another's memory
+    if (live().erase(p) == 0) return kSuccess;
+  }
+  return call("cuMemFree_v2", p);
 }
 int MemFreeAsync(void* p, void* stream) { return is_held(p) ? kSuccess : call("cuMemFreeAsync", p, stream); }
 int MemAllocManaged(void** p, std::size_t size, unsigned flags) {
-  const int status = call("cuMemAllocManaged", p, size, flags);
+  const int status = allocated(p, call("cuMemAllocManaged", p, size, flags));
   return host_memory(*p, size, status);
 }
 int MemHostAlloc(void** p, std::size_t size, unsigned flags) {
@@ -261,7 +277,7 @@ API int mgxRecordDrop(void* recording) {
       it = it->second == gone ? memory().erase(it) : std::next(it);
     }
   }
-  for (void* p : gone->freed) call("cuMemFree_v2", p);
+  for (void* p : gone->freed) MemFree(p);
   delete gone;
   return kSuccess;
 }

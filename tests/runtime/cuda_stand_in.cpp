@@ -105,7 +105,7 @@ int allocate(P* p, std::size_t n) {
 }
 int release(P p) {
   std::lock_guard<std::recursive_mutex> lock(mutex);
-  if (blocks.erase(static_cast<char*>(p)) == 0) return kInvalid;
+  if (blocks.erase(static_cast<char*>(p)) == 0) return ++counts["refused frees"], kInvalid;
   std::free(p);
   return 0;
 }
