@@ -20,7 +20,7 @@ class Architecture:
     name: str  # gfx name, or sm_ and the compute capability
     vendor: Vendor
     products: tuple[str, ...]
-    compiled_as: str  # target of IREE 3.13; another name than `name` where IREE has no such target
+    compiled_as: str  # target of IREE 3.13, which differs from `name` where IREE lacks it
 
     @property
     def capability(self) -> int:
@@ -69,7 +69,7 @@ ARCHITECTURES: dict[str, Architecture] = {
 
 
 def _key(name: str) -> str:
-    """Return a name as it is looked up: `RTX A6000` and `rtx-a6000` -> `rtxa6000`."""
+    """Return the lookup key of a name: `RTX A6000` and `rtx-a6000` -> `rtxa6000`."""
     return re.sub(r"[\s_-]", "", name.strip().lower().split(":")[0])
 
 
@@ -95,7 +95,7 @@ def check_arch(name: str) -> str:
 
 
 def vendor_of(arch: str | None) -> Vendor | None:
-    """Return the vendor of an architecture, None of a name that is none, as a CPU's."""
+    """Return the vendor of an architecture, None for another name, such as a CPU's."""
     found = ARCHITECTURES.get(arch or "")
     return found.vendor if found is not None else None
 
@@ -116,7 +116,7 @@ def runs_on(code: str, device: str) -> bool:
 
 
 def best_of(codes: Sequence[str], device: str) -> str | None:
-    """Return the architecture among those of compiled code whose code a device runs best.
+    """Return the best architecture for a device, among those of compiled code.
 
     It is the device's own, else the newest that runs there; None where none does.
     """

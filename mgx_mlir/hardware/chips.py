@@ -1,4 +1,4 @@
-"""GPUs by architecture: what bounds a kernel on them, from the vendors' data sheets and guides.
+"""GPUs by architecture: the figures that bound kernels, from vendors' data sheets and guides.
 
 Sources of AMD's: the CDNA 2, CDNA 3 and CDNA 4 white papers, the data sheets of MI210, MI300X,
 MI355X, and of the Radeon RX 6000, 7000 and 9000 series, the RDNA 2, 3 and 4 ISA guides. Of APUs,
@@ -10,8 +10,8 @@ sheets and the Vega 7nm ISA guide.
 
 Sources of NVIDIA's: units, clocks, bandwidth and dense 16-bit FLOPs of the data sheets of A100
 (SXM, 80 GB), A40, L40S and H200 (SXM); FLOPs are per unit and clock. Warps, registers and shared
-memory of the CUDA programming guide's table of compute capabilities. AMD's terms stand for
-NVIDIA's: a compute unit is a multiprocessor, a wave a warp, the LDS shared memory, a SIMD one of
+memory of the CUDA programming guide's table of compute capabilities. AMD's terms are used for
+NVIDIA too: a compute unit is a multiprocessor, a wave a warp, the LDS shared memory, a SIMD one of
 four partitions.
 """
 
@@ -34,7 +34,7 @@ class Chip:
     lds: int  # LDS bytes per compute unit
     simds: int  # SIMDs per compute unit
     registers: int  # vector registers of a SIMD, for each lane of a wave
-    granule: int  # number of vector registers that are allocated together
+    granule: int  # allocation unit of vector registers
     waves: int  # waves that a SIMD holds at most
     lanes: int  # lanes of a wave
     copies: int = 1  # copies of a matrix operand in the registers of a wave
@@ -42,10 +42,10 @@ class Chip:
     byte: float = 1.0  # rate of 8-bit matrix instructions as a multiple of `matrix`
     depth: int = 16  # least depth of a 16-bit 16x16 matrix instruction at the full rate
     lds_read: int = 128  # bytes per clock that a compute unit reads from the LDS
-    cache: int = 64  # bytes per clock that a compute unit reads from the cache behind its own
+    cache: int = 64  # bytes per clock that a compute unit reads from the cache beyond its own
     workgroup_lds: int = 0  # most LDS bytes of a workgroup, 0: all
-    # bytes per clock of each compute unit that the caches behind its own move while all units ask;
-    # fitted to published times (benchmarks/gpu_published.py); 0: not known
+    # bytes per clock and compute unit from the caches beyond its own while all units load; fitted
+    # to published times (benchmarks/gpu_published.py); 0: unknown
     together: int = 0
     arch: str = ""  # gfx or sm_ name
 
@@ -55,9 +55,9 @@ class Chip:
         return vendor_of(self.arch) == "nvidia"
 
     def matrix_rate(self, kind: str, depth: int) -> float:
-        """Return the share of `matrix` that an instruction of 16x16 on elements of a kind reaches.
+        """Return the share of `matrix` that a 16x16 instruction on elements of a kind reaches.
 
-        kind: as the assembler spells it: f16, bf16_1k, i8, fp8_fp8, f32.
+        kind: the assembler's name: f16, bf16_1k, i8, fp8_fp8, f32.
         """
         if kind in ("f32", "f64", "xf32"):
             return self.single
@@ -78,8 +78,7 @@ class Chip:
         return self.units * self.vector * self.ghz * 1e9
 
     def occupancy(self, registers: int, lds: int, workgroup: int) -> int:
-        """Waves of a kernel that a SIMD can hold: its registers and LDS, as workgroups of so many
-        work items have them."""
+        """Return the waves per SIMD for a kernel's registers per lane, LDS and workgroup size."""
         given = -(-max(registers, 1) // self.granule) * self.granule
         found = min(self.waves, self.registers // given)
         if lds:
@@ -88,7 +87,7 @@ class Chip:
         return found
 
 
-LAUNCH_US = 3.0  # that one launch more costs: "a few us" on these chips; it was not measured here
+LAUNCH_US = 3.0  # overhead of a launch, "a few us" on these chips; not measured here
 _KB = 1024
 _CHIPS = {
     "gfx906": Chip(64, 1.8, 1024, 0, 128, 64 * _KB, 4, 256, 4, 10, 64),
@@ -147,6 +146,6 @@ CHIPS = {arch: replace(chip, arch=arch) for arch, chip in _CHIPS.items()}
 
 
 def amd_chip(arch: str) -> Chip | None:
-    """Return the figures of an AMD architecture, None of another or where they are not known."""
+    """Return the figures of an AMD architecture, None for others or if unknown."""
     chip = CHIPS.get(arch)
     return None if chip is None or chip.is_nvidia else chip

@@ -1,6 +1,6 @@
 """Targets of AMD GPUs that IREE 3.13 has no name for, as attributes of a module.
 
-IREE's `--iree-rocm-target` knows some chips; its code generator takes any of LLVM's, described
+IREE's `--iree-rocm-target` knows some chips. Its code generator accepts any LLVM target described
 by `#iree_gpu.target`. A module that states its target needs no such flag.
 
 Sources: what IREE prints for gfx1100 and gfx908 (`--compile-to=preprocessing`), without matrix

@@ -38,7 +38,7 @@ def peak_memory() -> int | None:
 
 @functools.cache
 def processor_features() -> frozenset[str]:
-    """Return the features that the system names for its CPUs; empty where it names none."""
+    """Return the CPU features that the system lists; empty if it lists none."""
     try:
         text = Path("/proc/cpuinfo").read_text()
     except OSError:
@@ -60,7 +60,7 @@ TILE_REQUEST = 158, 0x1023, 18
 def has_tile_registers() -> bool:
     """Return whether this process may use AMX's registers for bf16; asks Linux for them.
 
-    A process may not until it asks. Threads that it has, and processes that it forks, may then too.
+    A process must ask first; then its threads and forked children may use them, too.
     """
     if not {"amx_tile", "amx_bf16"} <= processor_features():
         return False
@@ -82,10 +82,10 @@ _WITHOUT_BF16 = (
 
 
 def compiled_as(features: frozenset[str]) -> str:
-    """Return the name by which IREE is told of a CPU with these features.
+    """Return the CPU name to pass to IREE for these features.
 
-    `host` lets it look for itself. It then takes the name of the CPU for what a virtual
-    machine hides of it: for products of bf16 that are not there it has no code.
+    With `host` IREE derives features from the CPU's model, even those that a virtual machine hides,
+    such as bf16 instructions.
     """
     if "avx512f" not in features or "avx512_bf16" in features:
         return "host"

@@ -1,7 +1,7 @@
 """Lines about the device's memory in a compiled gpu program's text: scratch, and weights on it.
 
-MIGraphX's instructions for these lead its compiled programs. Here loading does what they say, so
-they are shown in listings alone; how much scratch there is comes from the backend's plan.
+MIGraphX's compiled programs begin with instructions for these. Here loading does that work, so they
+are only shown in listings; the scratch size comes from the backend's plan.
 """
 
 from __future__ import annotations

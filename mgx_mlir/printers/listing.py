@@ -1,6 +1,6 @@
 """A program as MIGraphX lists it: modules of instructions with names, attributes and shapes.
 
-Every printer and file writer works from this one view, so that all of them agree.
+All printers and file writers use this view, so that they agree.
 """
 
 from __future__ import annotations
@@ -51,11 +51,11 @@ def list_program(
 ) -> Listing:
     """List a program in MIGraphX's order and numbering.
 
-    `numbering`: "seed" numbers what is no parameter, "2.16" counts parameters too; both put the
-    module ahead of the names in submodules. `symbols` None: where the program was read with debug
+    `numbering`: "seed" does not count parameters, "2.16" does; both prefix names in submodules by
+    the module's. `symbols` None: where the program was read with debug
     symbols.
     `kernel_prefix` ("cpu") shows a compiled program: kernels under their printed names.
-    `device_lines`: a program compiled for a device also shows the memory it has there.
+    `device_lines`: also show the device memory of a compiled program.
     """
     listing = _Lister(program, numbering, symbols, kernel_prefix).run()
     if device_lines and kernel_prefix and program.plan is not None:

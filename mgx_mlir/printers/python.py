@@ -98,7 +98,7 @@ class _Writer:
         else:
             self.line(f"{m} = p.create_module({quoted(module.name)})")
         lines = list(module.visible())
-        # added last is printed first: parameters and literals are at the top in reverse
+        # parameters and literals are listed in reverse order of their addition
         early = [i for i in lines if i.op in ("@param", "@literal")]
         for i in reversed(early):
             self.instruction(m, i)

@@ -42,9 +42,9 @@ class Binary:
 
 
 class Aligned(Binary):
-    """Raw bytes that are mapped where they lie: msgpack has them on a multiple of 64 bytes.
+    """Raw bytes that are mapped in place: msgpack aligns them to 64 bytes.
 
-    Only for entries that MIGraphX does not read: the tree has {"pad", "data"} in their place.
+    Only for entries that MIGraphX does not read, as the tree has {"pad", "data"} instead.
     """
 
 
@@ -117,7 +117,7 @@ def write_msgpack(tree: Tree, write: Callable[[Any], Any]) -> None:
     try:
         encode(tree)
     except OverflowError:
-        raise FileError("the program has an extent or a stride that 64 bits do not hold") from None
+        raise FileError("the program has an extent or a stride beyond 64 bits") from None
     flush()
 
 

@@ -50,8 +50,8 @@ ArrayTree: TypeAlias = "np.ndarray | tuple[ArrayTree, ...]"
 def program_tree(program: ProgramIR) -> dict[str, Tree]:
     """Return the tree of a program that is not compiled.
 
-    What MIGraphX's format cannot hold is stored under a key that MIGraphX does not read; a program
-    that needs none has no such key. Literals share the store's memory.
+    Data without a place in MIGraphX's format is stored under a key that MIGraphX ignores, if there
+    is any. Literals share the store's memory.
     """
     listing = list_program(program, numbering="2.16")
     with program.store.active():
@@ -86,7 +86,7 @@ def _is_ours(line: ListedInstruction) -> bool:
 
 
 def _interface(program: ProgramIR) -> dict[str, Tree]:
-    """Return what inputs and outputs are to a user, where the format has no field for it."""
+    """Return the facts about inputs and outputs that the format has no field for."""
     main = program.main()
     signature = Signature.of(main)
     names = result_names(main)

@@ -200,7 +200,7 @@ def _upstream_error(text: str, element: PassSpec | Nested, said: str) -> Pipelin
                 notes = did_you_mean(spec.name, known)
                 return pipeline_error(text, spec.column, f"unknown pass '{spec.name}'", notes)
     lines = [line for line in said.splitlines() if line.strip()]
-    detail = lines[-1].strip() if lines else "MLIR does not take it"
+    detail = lines[-1].strip() if lines else "MLIR refuses it"
     return pipeline_error(text, element.column, f"'{element}': {detail}")
 
 
@@ -221,8 +221,7 @@ def _quiet(context: ir.Context) -> Generator[None]:
 class Timing:
     """One pass of a run: milliseconds, nesting depth, applications per rewrite.
 
-    `own` leaves out what passes inside this one applied; `tried` holds the summary of each
-    rewrite that could have been.
+    `own` excludes rewrites of inner passes; `tried` has the summary of each enabled rewrite.
     """
 
     name: str
@@ -334,7 +333,7 @@ def run_pass(step: Pass, module: ir.Operation) -> bool | None:
     except Exception as e:
         _print_ir(how, "failure", step, module)
         if how.depth > 1:
-            raise  # the outermost pass says which pipeline element it was
+            raise  # the outermost pass adds the pipeline element
         raise _failure(how, step, before, e) from e
     finally:
         how.depth -= 1

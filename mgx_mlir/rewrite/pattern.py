@@ -60,7 +60,7 @@ PATTERNS: dict[str, Pattern] = {}
 
 
 class NoMatch:
-    """Why a pattern does not apply: falsy, and formatted only when somebody asks."""
+    """Why a pattern does not apply: falsy, and formatted on demand."""
 
     __slots__ = ("arguments", "reason")
 
@@ -75,7 +75,7 @@ class NoMatch:
 
 
 def no_match(reason: str, *arguments: object) -> NoMatch:
-    """Say why a pattern does not apply: `return no_match("rank {} is not {}", a, b)`."""
+    """Return why a pattern does not apply: `return no_match("rank {} is not {}", a, b)`."""
     return NoMatch(reason, *arguments)
 
 
@@ -171,7 +171,7 @@ class Rewriter(Builder):
         self._entered: list[ir.Location] = []
         self._built: list[ir.Value] = []
 
-    # Remembered values would outlive the ops that the driver erases: nothing is kept.
+    # no caching of values, which would outlive the ops that the driver erases
     @property
     def folder(self) -> Folder:
         return Folder()
@@ -195,8 +195,7 @@ class Rewriter(Builder):
     def take_back(self) -> None:
         """Erase what a pattern built before it found that it does not match.
 
-        Left behind, it would count as a change: the driver would sweep and the pattern build it
-        again, without end.
+        Otherwise it would count as a change, and the driver would sweep endlessly.
         """
         for value in reversed(self._built):
             if has_no_use(value):
@@ -400,7 +399,7 @@ class _Application:
                     except PassError:
                         raise
                     except UndecidedError as e:
-                        found = no_match("it depends on the sizes of a run: {}", e)
+                        found = no_match("it depends on run-time sizes: {}", e)
                     except Exception as e:
                         raise _failed(p, location, e) from e
                     finally:
@@ -470,9 +469,9 @@ def _checked(p: Pattern, op: Op, found: Replacement, location: ir.Location) -> l
 
 
 def _restated(wanted: Sequence[ir.Value], values: Sequence[ir.Value]) -> bool:
-    """State in the types of new values what the values that they replace say of dynamic dims.
+    """Refine the types of new values by the dims of the values that they replace.
 
-    Return whether all types are then the same.
+    Return whether all types are then equal.
     """
     for old, new in zip(wanted, values, strict=False):
         if old.type != new.type:

@@ -44,7 +44,7 @@ class Rule:
         count(self.name, op, times)
 
     def refused(self, op: ir.Operation, reason: str, *arguments: object) -> None:
-        """Say why it does not apply at `op`; formatted only when somebody asks."""
+        """Record why it does not apply at `op`; formatted on demand."""
         for trace in traces():
             if trace.wants(self.name):
                 text = reason.format(*arguments) if arguments else reason

@@ -1,15 +1,15 @@
 """Integer expressions over sizes that are not known yet, each in one normal form.
 
-An expression is a polynomial with integer coefficients over atoms: the sizes, and what is no
-polynomial of them (a floor division, max(p, 0), whether p >= 0 or p == 0, a function that nobody
-looks into). A `Space` (symbolic/space.py) makes every atom and every expression once, so that equal
-normal forms are one object. What is constant is a Python int, never an `Expr`.
+An expression is a polynomial with integer coefficients over atoms: sizes, and non-polynomial terms
+(a floor division, max(p, 0), the truth of p >= 0 or p == 0, an opaque function). A `Space`
+(symbolic/space.py) uniques atoms and expressions, so that equal normal forms are one object. A
+constant is a Python int, never an `Expr`.
 
 sympy does this too: 200 rounds of a minimum, a division, a product and a comparison took it 4.0 s,
 this 0.07 s, and its import 0.6 s. MLIR's AffineExpr has no products of sizes and no minimum.
 
-Two things are taken for granted. Integers of 32 and 64 bits do not overflow: sizes are far below
-that, and a program whose shape arithmetic overflows has no meaning. No divisor is 0.
+Two assumptions: integers of 32 and 64 bits do not overflow, as sizes are far smaller, and no
+divisor is 0.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ Int = Union[int, "Expr"]  # a string cannot be an operand of |
 
 SAMPLES = 14
 BIG = 1 << 62  # a coefficient beyond it may overflow 64 bits
-_LARGEST = 1 << 256  # bound of a trial value: squares of squares grow without end
+_LARGEST = 1 << 256  # bound of a trial value, as squares of squares grow fast
 _LONGEST = 300  # characters of text: atoms share parts, whose text would double each time
 
 
 class Atom:
-    """Atom of polynomials; `number` is the order in which a space made them.
+    """Atom of polynomials; `number` is its creation order in a space.
 
     `arguments` by kind: floordiv(p, q), pos(p) = max(p, 0), ge(p) = 1 if p >= 0 else 0,
     eq(p) = 1 if p == 0 else 0, function(name, ..), size(name). `low` and `high` bound it (None:
@@ -76,12 +76,12 @@ class Atom:
         return f"{a[0]}({', '.join(a[1:])})"
 
 
-Monomial = tuple[Atom, ...]  # the later made first; () is the constant's
+Monomial = tuple[Atom, ...]  # in reverse creation order; () for the constant
 Terms = Mapping[Monomial, int]
 
 
 class Expr:
-    """A polynomial that is not constant. Two of one space are equal forms where they are one."""
+    """A polynomial that is not constant. In one space equal forms are one object."""
 
     __slots__ = ("_bounds", "_samples", "space", "terms")
 
@@ -264,7 +264,7 @@ def _monomial_bounds(m: Monomial) -> tuple[int | None, int | None]:
 
 
 def size_of(e: Int) -> Atom | None:
-    """Return the size that an expression is, None for anything else."""
+    """Return the size if an expression is one, else None."""
     found = e.only() if isinstance(e, Expr) else None
     return found[0] if found is not None and not found[1] and found[0].kind == "size" else None
 
@@ -277,13 +277,13 @@ def terms_of(e: Int) -> Terms:
 
 
 def sides(p: Expr) -> tuple[Int, Int]:
-    """Return (l, r) with l - r = p, of which none subtracts anything."""
+    """Return (l, r) with l - r = p, both with positive coefficients."""
     left = p.space.polynomial({m: c for m, c in p.terms.items() if c > 0})
     return left, left - p
 
 
 def is_far(e: Int) -> bool:
-    """Return whether a number is beyond all sizes, as the largest integer that ends a slice."""
+    """Return whether a number is larger than any size, as the end of an unbounded slice."""
     return isinstance(e, int) and abs(e) >= BIG
 
 
@@ -303,7 +303,7 @@ def samples_of(e: Int) -> list[int | None]:
 
 
 def value_at(e: Int, size: Callable[[Atom], int | None]) -> int | None:
-    """Return the value for these sizes; None where a divisor is 0, or something has no value."""
+    """Return the value for these sizes; None where a divisor is 0, or a part has no value."""
     known: dict[Atom, int | None] = {}
 
     def of(x: Hashable) -> int | None:

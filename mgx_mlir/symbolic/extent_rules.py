@@ -1,4 +1,4 @@
-"""The dims of the few ops whose `infer` does not tell them from extents that are expressions.
+"""The dims of the few ops whose `infer` cannot compute them from symbolic extents.
 
 Their bounds, dims or sizes come in operands or as fractions, or their clamps have a better form
 than the two cases of a comparison.
@@ -61,7 +61,7 @@ def broadcast(space: Space, extents: Sequence[Int]) -> Int:
             if out != 1:
                 space.tell_broadcast(out, d)
             if out != 1 and space.nonnegative(out - d) and space.nonnegative(d - out):
-                continue  # the same, told by another form
+                continue  # the same, in another form
             if out == 1 or space.is_joined(d, out):
                 out = d
             elif not space.is_joined(out, d):

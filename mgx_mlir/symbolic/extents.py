@@ -1,9 +1,8 @@
 """Running code that computes with extents, such as an op's `infer`, on expressions.
 
-The code sees an `Extent` for each extent that is no number. Where it asks something of one that
-cannot be proved either way, it is run again for each answer, and the results are joined: the one
-where the condition holds, else the other. A run that the code refuses does not count: no program
-has those sizes.
+The code gets an `Extent` for each symbolic extent. Where it compares one and neither answer can be
+proved, it runs once for each answer, and the results are combined by the condition. A run that
+raises is ignored, as no program has those sizes.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ class _Fork(Exception):
 
 
 class Extent:
-    """An int-like expression. What is asked of it is answered by the run that it belongs to."""
+    """An int-like expression. Its comparisons are decided by its run."""
 
     __slots__ = ("expr", "run")
 

@@ -1,7 +1,7 @@
 """Dynamic extents as ints that know their expression: arithmetic on them is that of expressions.
 
-Code that computes with dims takes them for numbers that are neither 0 nor 1. `==` holds where the
-expressions are the same; an order is told where it is proved, and is an UndecidedError elsewhere.
+Code treats them as numbers that are neither 0 nor 1. `==` compares expressions; an order comparison
+is an UndecidedError unless it is proved.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Naming:
         return isinstance(d, NamedExtent) and d.naming is self
 
     def forget(self) -> None:
-        """Give the names back: no type holds one any more."""
+        """Release the names, when no type has one any more."""
         for found in self._found.values():
             NAMED.pop(int(found), None)
 

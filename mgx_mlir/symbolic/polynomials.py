@@ -11,7 +11,7 @@ from mgx_mlir.symbolic.space import Space
 def polynomials(rows: Sequence[Sequence[Int]]) -> list[str]:
     """Return each row as `3, d0, 2*d0*d1 + 1`: each size, or a multiple of it, is a dim of a row.
 
-    An atom of the expressions is a size; so is what has others than those that are told so.
+    Every atom becomes a size. So does an expression of which an atom occurs alone in no dim.
     """
     dims = [e for row in rows for e in row if isinstance(e, Expr)]
     alone = {found[0] for e in dims if (found := e.multiple()) is not None}

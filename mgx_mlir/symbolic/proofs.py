@@ -1,7 +1,7 @@
 """Proofs that an expression is never negative; what is not proved is not believed.
 
-First the bounds of the atoms, then trial values, which refute most of what is false. What is left
-is proved by cases: each max(p, 0) is p or 0, each truth 1 or 0, under its condition. In each case
+First bounds of atoms are used, then trial values, which refute most false claims. The rest is
+proved by cases: each max(p, 0) is p or 0, each truth 1 or 0, under its condition. In each case
 the negated goal, the conditions and what is known of each atom are linear inequalities over the
 monomials; Fourier and Motzkin's elimination shows that they contradict each other.
 """
@@ -36,8 +36,9 @@ class Prover:
 
     def __init__(self) -> None:
         self.space = Space(self.is_nonnegative, self.broadcast_together)
-        self.facts: tuple[Expr, ...] = ()  # never negative in a run that ends without an error
-        self.learning = True  # not of ops that a run may leave out, in branches and loops
+        # expressions that are not negative in any run without an error
+        self.facts: tuple[Expr, ...] = ()
+        self.learning = True  # False in branches and loops, whose ops may not run
         self._known: dict[tuple[Expr, ...], bool] = {}
         self._left = _BUDGET
         self._busy = False
@@ -56,7 +57,7 @@ class Prover:
         if found is None:
             found = False
             if not _refuted(e, given):
-                self._busy = True  # the forms that a proof makes are not proved themselves
+                self._busy = True  # no nested proofs for expressions made by a proof
                 try:
                     found = _Proof(self).holds(e, list(given), {}, _DEPTH)
                 finally:
@@ -65,7 +66,7 @@ class Prover:
         return found
 
     def learn(self, e: Int) -> None:
-        """Take it for granted that e is never negative, where that is not proved."""
+        """Assume that e is never negative, unless that is proved."""
         if not self.learning:
             return
         if isinstance(e, Expr) and len(self.facts) < _MOST_FACTS and not self.is_nonnegative(e):
@@ -131,7 +132,7 @@ class Prover:
         return low, high
 
     def spend(self, steps: int) -> bool:
-        """Return whether as many additions of rows may still be made."""
+        """Return whether the budget allows `steps` more row additions."""
         self._left -= steps
         return self._left > 0
 

@@ -1,6 +1,6 @@
 """Factory of expressions: each once, in its normal form.
 
-Forms get simpler by what is proved of signs: max(p, 0) is p where p >= 0 is proved.
+Forms are simplified by proved signs: max(p, 0) is p where p >= 0 is proved.
 """
 
 from __future__ import annotations
@@ -28,15 +28,14 @@ from mgx_mlir.symbolic.expressions import (
     without,
 )
 
-MOST_TERMS = 48  # more become a function that nobody looks into
+MOST_TERMS = 48  # larger expressions become an opaque function
 
 
 class Space:
     """Makes expressions, each once.
 
-    `is_nonnegative(e)` is asked where a form gets simpler by the sign of an expression; it must
-    say True only of what is never below 0. `broadcast(a, b)` is told of extents of which one is 1
-    wherever they differ.
+    `is_nonnegative(e)` is called where a sign simplifies a form; True must mean that e is never
+    negative. `broadcast(a, b)` is called for extents that are equal, or one of them 1.
     """
 
     def __init__(
@@ -52,7 +51,7 @@ class Space:
         )
 
     def tell_broadcast(self, a: Int, b: Int) -> None:
-        """Say that two extents are the same in every run, or one of them is 1."""
+        """Record that two extents are always equal, or one of them is 1."""
         if self._broadcast is not None:
             self._broadcast(a, b)
 
@@ -105,7 +104,7 @@ class Space:
         low: int | None = None,
         high: int | None = None,
     ) -> Int:
-        """Return what is computed from `arguments` (numbers, expressions, names) in some way."""
+        """Return an opaque function of `arguments` (numbers, expressions, names)."""
         return self._atom(
             "function", (name, *arguments), (low, high), self._trials(low or 0, high, fixed=False)
         )

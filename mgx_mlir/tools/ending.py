@@ -1,4 +1,4 @@
-"""End of a tool that is interrupted, or whose output cannot be written: one line and a status."""
+"""Exit of a tool that is interrupted, or whose output cannot be written: one line and a status."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def ended(tool: str, run: Callable[[], int], *, interrupted: str = "interrupted"
         print(f"{tool}: error: {e}", file=sys.stderr)
         return e.exit_code
     except BrokenPipeError:
-        drop_stdout()  # whoever read our output is gone
+        drop_stdout()  # the reader of stdout is gone
         return 2
     except KeyboardInterrupt:
         print(f"{tool}: {interrupted}", file=sys.stderr)
@@ -42,7 +42,7 @@ def drop_stdout() -> None:
 
 
 def drop(stream: IO[str]) -> None:
-    """Point a stream elsewhere: what is still to be written would fail again when Python ends."""
+    """Point a stream to /dev/null, as flushing it would fail again at exit."""
     # a stream of a caller may have no number
     with contextlib.suppress(OSError, ValueError):
         nowhere = os.open(os.devnull, os.O_WRONLY)

@@ -27,7 +27,7 @@ class BesideOnnxruntime:
     times: EngineTimes
 
     def lines(self) -> list[str]:
-        """Write the median of each, their ratio, or the reason that there is none."""
+        """Write the median of each, and their ratio or why there is none."""
         clock = " of CPU time" if self.times.clock == "cpu" else ""
         threads = "1 thread" if self.threads == 1 else f"{self.threads} threads"
         ours, theirs = (self.times.seconds(n) * 1e3 for n in (OURS, THEIRS))
@@ -61,7 +61,7 @@ class BesideOnnxruntime:
 
 
 def check_beside(args: Arguments, model: Model, target: str) -> None:
-    """Refuse `--ort` where onnxruntime cannot run the same: other targets, other files."""
+    """Refuse `--ort` for targets and files that onnxruntime cannot run."""
     if "--ort" not in args:
         return
     if not model.is_onnx:

@@ -1,4 +1,6 @@
-"""--per-instruction, --bisect and --reduce of verify: what is wrong, and a small model of it."""
+"""--per-instruction, --bisect and --reduce of verify: find wrong instructions, and a small
+failing model.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,7 @@ from mgx_mlir.tools.driver.verify_report import figures, output_json
 _COUNTED = {
     "right": ("right", "right"),
     "wrong": ("wrong by itself", "wrong by themselves"),
-    "inherited": ("wrong because what it reads is", "wrong because what they read is"),
+    "inherited": ("wrong because of its operands", "wrong because of their operands"),
     "grown": ("with grown differences", "with grown differences"),
 }
 
@@ -43,8 +45,8 @@ _REPEATED = (
 SECONDS = 600.0  # seconds of --reduce
 _SAID = {
     "wrong": "wrong by itself",
-    "inherited": "wrong because what it reads is",
-    "grown": "not wrong by itself: what its operands differ by grew beyond the limits",
+    "inherited": "wrong because of its operands",
+    "grown": "not wrong by itself: the errors of its operands grew beyond the limits",
 }
 
 
@@ -125,7 +127,7 @@ def _per_instruction(case: Case, out: _Output, failed: bool) -> int:
         _report(case.program, found, out, "instruction", "")
         if not failed or found.wrong:
             return 0 if found.is_right else 1
-    # a failure of the compiled program may vanish where every result is kept
+    # a failure of the compiled program may vanish if every result is kept
     with step("Running every kernel ..."):
         culprit = find_kernel(case)
     _report(culprit.program, culprit.examined, out, "kernel", case.target)
@@ -140,7 +142,7 @@ def _instructions(case: Case) -> Examined | None:
         return case.instructions()
     except MgxError as e:
         say(f"warning: cannot build the program with every instruction as a result: {e.message}")
-        say("note: the kernels of the program, as it is compiled, are looked at")
+        say("note: checking the kernels of the compiled program instead")
         return None
 
 
@@ -238,7 +240,7 @@ def _bisect(case: Case, out: _Output, path: Path) -> int:
 def _reduce(case: Case, out: _Output, path: Path) -> int:
     with step("Reducing ..."):
         if not case.differences(case.program):
-            out.line("It does not fail on drawn inputs: nothing can be taken out")
+            out.line("It does not fail on drawn inputs, so it cannot be reduced")
             return 1
         save_program(case.program, path)
         found = case.reduced(case.program, lambda p: save_program(p, path), say, seconds=SECONDS)
@@ -247,7 +249,7 @@ def _reduce(case: Case, out: _Output, path: Path) -> int:
 
 
 def _leave(out: _Output, program: ProgramIR, path: Path, inputs: Mapping[str, np.ndarray]) -> None:
-    """Write the small model, show it, and say how it is looked at."""
+    """Write the small model, show it, and print how to reproduce the failure."""
     save_program(program, path)
     words = ["mgx-driver", "verify", str(path), *_same_options(out.args, out.target)]
     if inputs:

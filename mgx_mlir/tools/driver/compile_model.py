@@ -71,7 +71,9 @@ def report_times(args: Arguments) -> None:
 
 
 def run_ahead(compiled: CompiledProgram, arrays: Sequence[np.ndarray]) -> None:
-    """Make one call within the limits; those behind it are timed, and so in this process."""
+    """Make one call within the limits; the timed calls after it run in this process without
+    limits.
+    """
     if compiled.limits is not None:
         compiled.execute(arrays)
         compiled.limits = None
@@ -147,7 +149,7 @@ def _held(args: Arguments, model: Model, choice: TargetChoice) -> CompiledProgra
 
 
 def report_compile(compiled: CompiledProgram) -> None:
-    """Print on stderr what a compile took, and what it had to give up."""
+    """Print on stderr the costs of a compile, and its fallbacks."""
     for size, made in _by_size(compiled):
         say(f"{size}{summary(made.stats)}")
         for line in made.stats.tuning:

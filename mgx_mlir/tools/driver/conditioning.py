@@ -1,4 +1,4 @@
-"""verify, of outputs that differ: are they ill-conditioned, with nothing wrong by itself?"""
+"""verify: decide whether outputs that differ are ill-conditioned, with nothing wrong by itself."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from mgx_mlir.programs.program_ir import ProgramIR
 from mgx_mlir.programs.signature import Signature
 from mgx_mlir.tools.driver.progress import say, step
 
-_MOST = 8  # instructions that are looked at alone, each of which is compiled
+_MOST = 8  # most instructions that are compiled and checked alone
 
 
 def ill_conditioned(
@@ -27,12 +27,12 @@ def ill_conditioned(
 ) -> dict[str, Conditioning]:
     """Return how each failing output moves; empty where one of them fails for another reason.
 
-    Each failing output must be off by no more than what one ulp on the way does to it, and no
-    instruction or kernel may be wrong by itself, nor what the passes made of the program. `least`:
+    Each failing output's error must be within the effect of one ulp in an intermediate value, and
+    no instruction, kernel or pass may be wrong by itself. `least`:
     the relative step of the type that the target computes in, where that is coarser.
     """
     failed = [c for c in found if not c.passed]
-    with step("Running ref with numbers that are one ulp away ..."):
+    with step("Running ref with numbers changed by one ulp ..."):
         try:
             each = conditioning(
                 case.program, case.arrays, wanted, _limits(case), least=least, seed=case.seed
@@ -82,7 +82,7 @@ def _excused(case: Case, program: ProgramIR, found: Examined) -> bool:
 def _passes_keep(case: Case, moves: Mapping[str, Conditioning]) -> bool:
     """Return whether the passes keep the reference's results, computed in f64.
 
-    Of outputs that one ulp throws about that says little: with other weights it must hold too.
+    For ill-conditioned outputs it must hold with other weights too.
     """
     other = replace(case, program=redrawn(case.program, case.seed))
     own = _in_double(other.program, case.arrays)

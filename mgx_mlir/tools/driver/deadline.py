@@ -1,4 +1,4 @@
-"""The time that --timeout gives to reading and compiling a model, whatever takes it."""
+"""The time limit of --timeout for reading and compiling a model."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from contextlib import contextmanager
 
 from mgx_mlir.core.errors import CompileError, UsageError
 
-GRACE = 5.0  # seconds for a limit of the compile's own, which says more, to come first
+GRACE = 5.0  # seconds, so that the compile's own limit, with a better message, comes first
 
 
 class _OutOfTime(BaseException):
-    """No Exception: what turns those into errors of its own must not keep this one."""
+    """Not an Exception, so that no `except Exception` catches it."""
 
 
 @contextmanager

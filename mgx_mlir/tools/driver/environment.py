@@ -1,4 +1,4 @@
-"""MIGraphX's environment variables: which are honoured here, which mean nothing, and why."""
+"""MIGraphX's environment variables: those with an effect here, and why others have none."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _no(text: str) -> Variable:
     return Variable(False, text)
 
 
-_ONE_COMPILER = "there is one compiler, and one form of each kernel for it"
+_ONE_COMPILER = "IREE compiles one form of each kernel"
 _NO_STREAMS = "a program runs on one queue, in the order that its kernels need"
 _FUSED = "always on: normalisations are one kernel"
 _MATCHES = "MIGRAPHX_TRACE_MATCHES_FOR shows the matches of one pattern"
@@ -42,7 +42,7 @@ VARIABLES: dict[str, Variable] = {
     "DISABLE_PASSES": _yes("a,b: passes to leave out"),
     "TRACE_EVAL": _yes("1: each instruction with its time; 2: its values in short; 3: in full"),
     "TRACE_MATCHES": _yes("1: each rewrite that is applied; 2: also why the others are not"),
-    "TRACE_MATCHES_FOR": _yes("text: of rewrites with the text in their name alone"),
+    "TRACE_MATCHES_FOR": _yes("text: only rewrites with the text in their name"),
     "TRACE_ONNX_PARSER": _yes("1: each ONNX node as it is read"),
     "TRACE_PROPAGATE_CONSTANT": _yes("1: each operation that is replaced by its value"),
     "TRACE_QUANTIZATION": _yes("1: the program after each of --fp16, --bf16, --int8, --fp8 and "
@@ -54,7 +54,7 @@ VARIABLES: dict[str, Variable] = {
     "GPU_DUMP_SRC": _yes("1: each kernel as the backend gets it"),
     "DEBUG_SAVE_TEMP_DIR": _yes("1: the backend's files are kept, and their folder is named"),
     "TRACE_BENCHMARKING": _yes("1: the times of each comparison of --exhaustive-tune"),
-    "LOG_LEVEL": _yes("none to trace, or 0 to 5: as --log-level"),
+    "LOG_LEVEL": _yes("none to trace, or 0 to 5: the same as --log-level"),
     "TRACE_FINALIZE": _no("nothing is finalised: the code and the weights are loaded as one"),
     "TRACE_ELIMINATE_CONTIGUOUS": _no(_MATCHES),
     "TRACE_SCHEDULE": _no(_NO_STREAMS),
@@ -63,7 +63,7 @@ VARIABLES: dict[str, Variable] = {
     "VALIDATE_MATCHES": _no("mgx-opt verifies the program behind every pass"),
     "TRACE_HIPRTC": _no("no kernel is compiled by hiprtc"),
     "TRACE_NARY": _no("the reference computes whole arrays"),
-    "TRACE_CMD_EXECUTE": _no("the compiler is no command: it runs in a child process"),
+    "TRACE_CMD_EXECUTE": _no("IREE runs in a child process, not as a command"),
     "DEBUG_MEMORY_COLORING": _no("the backend plans the memory"),
     "LOG_CK_GEMM": _no(_ONE_COMPILER),
     "CK_DEBUG": _no(_ONE_COMPILER),
@@ -71,16 +71,16 @@ VARIABLES: dict[str, Variable] = {
     # variables of a compile
     "SPLIT_REDUCE_SIZE": _yes("N: reductions of so many elements are split; -1: none is"),
     "DISABLE_POINTWISE_FUSION": _yes("1: each pointwise operation is a kernel"),
-    "DISABLE_REDUCE_FUSION": _yes("1: reductions are kernels without what is around them"),
+    "DISABLE_REDUCE_FUSION": _yes("1: reductions are kernels without the ops around them"),
     "DISABLE_MULTI_OUTPUT_FUSION": _yes("1: no kernel has several results"),
     "ENABLE_NHWC": _yes("0: convolutions keep their layout; channels are last otherwise"),
     "ENABLE_REWRITE_DOT": _yes("0: batched dots stay as they are; they are rewritten otherwise"),
     "REWRITE_LRN": _yes("1: lrn as a pooling along the channels"),
     "FLASH_DECODING_ENABLED": _yes("1: on gpu an attention over many keys is done in parts"),
-    "FLASH_DECODING_NUM_SPLITS": _yes("N: in so many parts; 0: as many as fit"),
-    "FLASH_DECODING_MIN_CHUNK_SIZE": _yes("N: keys of a part at least (32)"),
-    "FLASH_DECODING_MAX_SPLITS": _yes("N: parts at most (16)"),
-    "FLASH_DECODING_THRESHOLD": _yes("N: keys from which on there are parts (32)"),
+    "FLASH_DECODING_NUM_SPLITS": _yes("N: number of parts; 0: as many as fit"),
+    "FLASH_DECODING_MIN_CHUNK_SIZE": _yes("N: least keys of a part (32)"),
+    "FLASH_DECODING_MAX_SPLITS": _yes("N: most parts (16)"),
+    "FLASH_DECODING_THRESHOLD": _yes("N: least keys for a split (32)"),
     "GPU_OPTIMIZE": _yes("O0 to O3: the backend's level on gpu"),
     "GPU_DEBUG": _yes("1: kernels of a gpu with debug information"),
     "GPU_DEBUG_SYM": _no("MIGRAPHX_GPU_DEBUG names kernels and lines"),
@@ -92,8 +92,8 @@ VARIABLES: dict[str, Variable] = {
     "ENABLE_EXTRA_MLIR": _no(_ONE_COMPILER),
     "ENABLE_MLIR_INPUT_FUSION": _no("always on where it pays"),
     "ENABLE_MLIR_REDUCE_FUSION": _no("always on where it pays"),
-    "ENABLE_MLIR_GEG_FUSION": _no("two products are one kernel in attention alone"),
-    "MLIR_ENABLE_SPLITK": _no("the backend splits long products itself"),
+    "ENABLE_MLIR_GEG_FUSION": _no("two matmuls are fused only in attention"),
+    "MLIR_ENABLE_SPLITK": _no("the backend splits deep matmuls itself"),
     "MLIR_TUNING_DB": _no("solutions are kept in the file that MIGRAPHX_PROBLEM_CACHE names"),
     "MLIR_TUNING_CFG": _no("solutions are kept in the file that MIGRAPHX_PROBLEM_CACHE names"),
     "SET_GEMM_PROVIDER": _no("no library is called"),
@@ -108,18 +108,19 @@ VARIABLES: dict[str, Variable] = {
     "USE_FAST_SOFTMAX": _no("softmax subtracts the largest value in every case"),
     "DISABLE_FP32_SOFTMAX": _no("16-bit floats are computed in 32 bits in every case"),
     "DISABLE_FP16_INSTANCENORM_CONVERT": _no("16-bit floats are computed in 32 bits in every case"),
-    "ENABLE_FULL_DYNAMIC": _no("always on: programs of run-time dims are compiled as they are"),
+    "ENABLE_FULL_DYNAMIC": _no("always on: programs with dynamic dims are compiled directly"),
     "DISABLE_SCHEDULE_PASS": _no(_NO_STREAMS),
     "NSTREAMS": _no(_NO_STREAMS),
     "ENABLE_NULL_STREAM": _no(_NO_STREAMS),
     "COPY_LITERALS": _no("weights are loaded once, in place where the device shares the memory"),
     "DISABLE_DNNL_POST_OPS_WORKAROUND": _no("no library is called"),
     # tuning
-    "PROBLEM_CACHE": _yes("FILE: where --exhaustive-tune keeps what it found, and compiles look"),
+    "PROBLEM_CACHE": _yes("FILE: the tuning file, which --exhaustive-tune writes and compiles "
+                          "read"),
     "SKIP_BENCHMARKING": _yes("1: --exhaustive-tune takes the first choice without timing it"),
     "BENCHMARKING_NRUNS": _yes("N: calls of each side of a comparison (default: half a second)"),
     "MLIR_TUNE_EXHAUSTIVE": _yes("1: as --exhaustive-tune"),
-    "MLIR_TUNE_LIMIT": _yes("N: choices that --exhaustive-tune tries at most"),
+    "MLIR_TUNE_LIMIT": _yes("N: most choices that --exhaustive-tune tries"),
     "BENCHMARKING_BUNDLE": _no("a call is timed by itself"),
     "GPU_DUMP_BENCHMARK_MXR": _no("MIGRAPHX_MLIR_DUMP_TO_MXR writes kernels"),
     # verify

@@ -16,7 +16,7 @@ COLUMN = 34  # column of an option's explanation, on a terminal that has room fo
 
 
 def width() -> int:
-    """Return the columns that a text may take: those of the terminal, from 40 to 100."""
+    """Return the columns for a text: those of the terminal, from 40 to 100."""
     return max(min(shutil.get_terminal_size((WIDEST, 24)).columns, WIDEST), NARROWEST)
 
 

@@ -20,7 +20,7 @@ from mgx_mlir.tools.driver.progress import say, working
 def allocate(
     args: Arguments, model: Model, signature: Signature, uses: Mapping[str, Draw]
 ) -> dict[str, np.ndarray]:
-    """Make an array for every input; name on stderr the inputs that are kept to some values.
+    """Make an array for every input; name on stderr the inputs with restricted values.
 
     uses: what each input is for.
     """

@@ -26,20 +26,20 @@ from mgx_mlir.tools.ending import INTERRUPTED, drop_stdout
 
 COMMANDS = {
     "bundle": "compile for several batch sizes and architectures into a folder, weights once",
-    "cache": "list, export, import or prune what was compiled before",
+    "cache": "list, export, import or prune the compile cache",
     "chat": "talk with a language model",
     "compile": "compile a model and print the compiled program",
     "completion": "print the completion of a shell",
-    "doctor": "check a GPU from its kernel driver to a product of matrices",
+    "doctor": "check a GPU from its kernel driver to a matmul",
     "env": "print versions, devices, and where the caches are",
-    "explain": "say which products of a quantised model are in 8 bits, and why other pairs stay",
-    "generate": "continue a text by a language model, and say tokens a second",
+    "explain": "list the 8-bit matmuls of a quantised model, and why other pairs stay",
+    "generate": "continue a text by a language model, and print tokens per second",
     "onnx": "list the ONNX operators that can be read",
     "op": "list all operators, or print the default attributes of one",
     "params": "print the shapes of a model's inputs and outputs",
     "perf": "compile, run, and print a performance report",
     "problems": "list, check, merge or convert files of tuning solutions",
-    "quantize": "bring a model to smaller types, write it, and report what that costs and gains",
+    "quantize": "convert a model to smaller types, write it, and report accuracy and gain",
     "read": "read a model and print it",
     "report": "compile, run and verify a model, and write a page about it",
     "roctx": "run a model between the markers that ROCm's profilers show",
@@ -91,7 +91,7 @@ def _guarded(argv: Sequence[str] | None) -> int:
 
 
 def _cancel_jobs() -> None:
-    """Leave out of the cache what is not written yet: whoever interrupts does not wait for it."""
+    """Drop cache entries that are not written yet, so that an interrupt does not wait for them."""
     background: Any = sys.modules.get("mgx_mlir.targets.background")
     if background is not None:
         background.cancel()
@@ -116,7 +116,7 @@ def _main(argv: list[str]) -> int:
 
     reconfigure = getattr(sys.stdout, "reconfigure", None)
     if reconfigure is not None:
-        # names come from files: what the terminal cannot show is escaped
+        # names come from files, so control characters are escaped
         reconfigure(errors="backslashreplace")
     if not argv or argv[0] in ("-h", "--help"):
         print(main_help(COMMANDS))
@@ -162,7 +162,7 @@ def _main(argv: list[str]) -> int:
 
 
 def command_table() -> dict[str, tuple[str, tuple[Option, ...]]]:
-    """Return what each command does, and its options."""
+    """Return the summary of each command, and its options."""
     found = {}
     for name, text in COMMANDS.items():
         command: Any = importlib.import_module(f"mgx_mlir.tools.driver.commands.{name}")
@@ -184,7 +184,7 @@ PACKAGES = ("torch-mlir", "iree-base-compiler", "iree-base-runtime", "onnx")
 
 
 def versions() -> str:
-    """Return the versions of the package and of what it compiles with, a line each."""
+    """Return the versions of the package and its dependencies, a line each."""
     rows = [f"{package} {version_of(package)}" for package in PACKAGES]
     return "\n".join([f"mgx-driver {__version__}", *rows])
 

@@ -1,4 +1,4 @@
-"""The most memory that this process held during something."""
+"""Peak memory of this process during a block."""
 
 from __future__ import annotations
 

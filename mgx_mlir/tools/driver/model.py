@@ -159,7 +159,7 @@ class Model:
         refuse_other(self.path, by_name=not _is_saved(self.path))
         if os.path.isdir(self.path):
             return "tf"
-        return "mxr"  # MIGraphX's choice
+        return "mxr"  # the same default as in MIGraphX
 
     def _onnx_options(self) -> dict[str, Any]:
         args = self.args
@@ -261,7 +261,7 @@ class Model:
                          notes=["--input-dim @name d1 d2 ... replaces stated ones"])  # fmt: skip
 
     def source(self) -> str | ProgramIR:
-        """Return what compile() takes: the path, or the program where a path is not enough."""
+        """Return the argument of compile(): the path, or the program where a path is not enough."""
         if self.path is None or self.is_saved or self.is_cut or self.passes or self.precisions:
             return self.program
         by_name = MODEL_SUFFIXES.get(Path(self.path).suffix.lower()) == self.kind()
@@ -462,7 +462,7 @@ def _is_saved(path: str) -> bool:
         with open(open_regular(path, "a model"), "rb") as f:  # a pipe would be waited for
             first = f.read(1)
     except (OSError, FileError):
-        return True  # reading it says why
+        return True  # the reader reports the error
     return bool(first) and (0x80 <= first[0] <= 0x8F or first[0] in (0xDE, 0xDF))
 
 
@@ -480,7 +480,7 @@ def _swallowed(args: Arguments) -> list[str]:
     for flag, value in args.values.items():
         for token in value if isinstance(value, list) else ():
             if isinstance(token, str) and Path(token).suffix and os.path.isfile(token):
-                return [f"'{token}' was taken by {flag}; give the file ahead of it"]
+                return [f"'{token}' was read as a value of {flag}: put the file before it"]
     return []
 
 

@@ -16,17 +16,17 @@ LOADER = tuple(
         (("--tf",), "read the file as a TensorFlow graph whatever its name", None, "", str),
         (("--migraphx",), "read the file as .mxr whatever its name", None, "", str),
         (("--migraphx-json",), "read the file as MIGraphX's JSON whatever its name", None, "", str),
-        (("--strip-context",), "leave out the code that a saved program holds", None, "", str),
-        (("--trust-code",), "run the code that a saved program holds, whoever wrote the file", None,
+        (("--strip-context",), "ignore the code in a saved program", None, "", str),
+        (("--trust-code",), "run the code in a saved program, whoever wrote the file", None,
          "", str),
         (("--batch",), "size of every dimension that the model leaves dynamic (default 1)", "N", "",
          number(1)),
         (("--nhwc",), "channels are last where a TensorFlow node does not say (default)", None, "",
          str),
         (("--nchw",), "channels are first where a TensorFlow node does not say", None, "", str),
-        (("--migraphx-layout",), "feed and give images of a TensorFlow model channels first, as "
-         "MIGraphX does", None, "", str),
-        (("--output-names",), "results of a TensorFlow model (default: what no node reads)",
+        (("--migraphx-layout",), ("inputs and outputs of a TensorFlow model are "
+                                 "channels-first images, as in MIGraphX"), None, "", str),
+        (("--output-names",), "results of a TensorFlow model (default: unread nodes)",
          "NAME...", "greedy", str),
         (("--input-dim",), "dimensions of inputs: @name d1 d2 ... @other d1 ...", "@NAME D...",
          "greedy", str),
@@ -105,8 +105,9 @@ TARGET = (
     ),
     Option(("--disable-fast-math",), "no rewrites that change rounding", group="Target"),
     Option(
-        ("--remove-qdq-pairs",), "do not round values that a model quantises and dequantises again "
-        "where no product takes them in 8 bits, as MIGraphX does", group="Target",
+        ("--remove-qdq-pairs",), ("do not round values that a model quantises and"
+                                 " dequantises, unless a matmul reads them in 8 "
+                                 "bits, as in MIGraphX"), group="Target",
     ),
     Option(
         ("--exhaustive-tune",), "compile in several ways, keep the fastest, and write it to the "
@@ -123,8 +124,9 @@ TARGET = (
     ),
     Option(("--no-cache",), "neither look up nor keep compiled code", group="Target"),
     Option(
-        ("--timeout",), "give up compiling after so many seconds; without it the backend has 600 "
-        "and 6 for each kernel, then as long again without kernel boundaries", "SECONDS",
+        ("--timeout",), ("stop compiling after this many seconds; by default the "
+                        "backend gets 600 and 6 for each kernel, then the same again "
+                        "without kernel boundaries"), "SECONDS",
         parse=tolerance, group="Target",
     ),
 )  # fmt: skip
@@ -147,18 +149,22 @@ QUANTIZE = (
     ),
     Option(("--fp8",), "compute them in 8-bit floats (E4M3FN)", group="Quantization"),
     Option(
-        ("--int4-weights",), "keep constant weights of dots and convolutions in 4 bits, 32 of a "
-        "dot's to a scale", group="Quantization",
+        ("--int4-weights",), ("round constant weights of dots and "
+                             "convolutions to 4 bits, 32 weights of a dot "
+                             "per scale"), group="Quantization",
     ),
     Option(
-        ("--calibrate",), "with --int8 and --fp8: samples by which the ranges of activations are "
-        "chosen (an .npz of inputs, a folder of them, or a folder of .npy or .pb files for each "
-        "input); without it each run finds its own. With --int4-weights: samples on which weights "
-        "make up for each other's rounding (GPTQ)", "PATH", group="Quantization",
+        ("--calibrate",), ("with --int8 and --fp8: samples by which "
+                          "the ranges of activations are chosen (an"
+                          " .npz of inputs, a folder of them, or a "
+                          "folder of .npy or .pb files for each "
+                          "input); without it each run finds its "
+                          "own. With --int4-weights: samples for "
+                          "GPTQ"), "PATH", group="Quantization",
     ),
     Option(
-        ("--calibration-method",), "how they are chosen: minmax (default of --fp8), percentile, "
-        "entropy or mse (default of --int8)", "METHOD",
+        ("--calibration-method",), ("how ranges are chosen: minmax (default of --fp8), "
+                                   "percentile, entropy or mse (default of --int8)"), "METHOD",
         parse=choice("minmax", "percentile", "entropy", "mse"), group="Quantization",
     ),
 )  # fmt: skip
@@ -166,19 +172,22 @@ QUANTIZE = (
 ITERATIONS = Option(
     ("-n", "--iterations"), "timed calls (default 100)", "N", parse=number(1), group="Performance"
 )
-_ORT = "compare with onnxruntime: verify in place of ref, perf the time on as many threads"
+_ORT = (
+    "compare with onnxruntime: verify its outputs instead of ref's, perf its time on as many "
+    "threads"
+)
 PERF = (
     ITERATIONS,
     Option(
-        ("--warm-up",), "calls ahead of the timed ones (default 1)", "N", parse=number(0),
+        ("--warm-up",), "untimed calls before the timed ones (default 1)", "N", parse=number(0),
         group="Performance",
     ),
     Option(
-        ("--duration",), "go on with timed calls until so many seconds are over", "SECONDS",
+        ("--duration",), "continue timed calls for at least this many seconds", "SECONDS",
         parse=tolerance, group="Performance",
     ),
     Option(
-        ("--concurrency",), "also time so many callers at once", "N", parse=number(1),
+        ("--concurrency",), "also time this many concurrent callers", "N", parse=number(1),
         group="Performance",
     ),
     Option(
@@ -255,11 +264,13 @@ SAVE_OUTPUTS = Option(
 )  # fmt: skip
 RUN_LIMITS = (
     Option(
-        ("--max-run-seconds",), "end a run that takes longer; what is timed (perf, time, roctx) is "
-        "run once like that ahead", "SECONDS", parse=positive, group="Target",
+        ("--max-run-seconds",), ("end a run that takes longer; for "
+                                "perf, time and roctx this limits "
+                                "one run before the timed ones"), "SECONDS",
+        parse=positive, group="Target",
     ),
     Option(
-        ("--max-run-memory",), "end a run that takes more MiB, beside the weights", "N",
+        ("--max-run-memory",), "end a run that needs more MiB, without the weights", "N",
         parse=number(1), group="Target",
     ),
 )  # fmt: skip

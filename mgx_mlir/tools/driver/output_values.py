@@ -29,13 +29,15 @@ def check_form(args: Arguments) -> None:
 
 
 def tell(names: Sequence[str], values: Sequence[Any]) -> None:
-    """Say of each output its type and dims, its range, and its first elements."""
+    """Print each output's type and dims, its range, and its first elements."""
     for name, array in _arrays(names, values):
         say(f"Output {name}: {summary(array)}")
 
 
 def summary(array: np.ndarray) -> str:
-    """Write the type, dims, range, mean and first elements of an array, and what is not finite."""
+    """Write the type, dims, range, mean and first elements of an array, and counts of
+    non-finite ones.
+    """
     if array.dtype.kind in "OUS" or not array.size:
         kind = "strings" if array.dtype.kind in "OUS" else shape_text(array)
         return f"{kind}, {array.size} elements" if array.size else f"{kind}, no elements"

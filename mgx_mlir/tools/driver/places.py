@@ -1,4 +1,4 @@
-"""Files that a command line names, looked at before anything that takes long."""
+"""Checks of output files before any long work."""
 
 from __future__ import annotations
 

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 PRECISIONS = {  # in MIGraphX's order
     "--fp16": "half", "--bf16": "bf16", "--int8": "int8", "--fp8": "fp8", "--int4-weights": "int4",
 }  # fmt: skip
-# half of the distance of neighbours of the type, over the largest of what shares a scale
+# half a step of the type, relative to the largest value that shares a scale
 STEPS = {"half": 2**-10, "bf16": 2**-7, "int8": 2**-7, "fp8": 2**-3, "int4": 2**-4}
-_INT4 = 0.25  # 15 steps over 32 weights are 8 % of a product's rms, and layers add up
+_INT4 = 0.25  # 15 steps over 32 weights are 8 % of a matmul's rms, and errors of layers add up
 _IN_16_BITS = ("--fp16", "--bf16")  # the second would find nothing in f32
 _IN_8_BITS = ("--int8", "--fp8")
 
@@ -58,14 +58,14 @@ def check(args: Arguments) -> None:
 
 
 def in_precision(made: program, kind: str, args: Arguments) -> None:
-    """Bring a program to one of the precisions, in place. Errors: MgxError."""
+    """Convert a program to one of the precisions, in place. Errors: MgxError."""
     in_precision_with(made, kind, args, {})
 
 
 def in_precision_with(
     made: program, kind: str, args: Arguments, more: Mapping[str, Any]
 ) -> Quantised | FourBits | None:
-    """Bring a program to one of the precisions, in place, with more keywords of its function.
+    """Convert a program to one of the precisions, in place, with more keywords of its function.
 
     Returns what quantising to 8 or 4 bits found. Errors: MgxError.
     """
@@ -95,7 +95,7 @@ def _in_4_bits(made: program, args: Arguments, more: Mapping[str, Any]) -> FourB
     with counting("Calibrating") as progress:
         found = quantize_int4_weights(made, calibration=data, t=here, progress=progress, **more)
     count = len(found.codes)
-    say(f"weights of {count} product{'s' * (count != 1)} in int4 by samples of {data}")
+    say(f"weights of {count} matmul{'s' * (count != 1)} in int4 by samples of {data}")
     return found
 
 
@@ -118,7 +118,7 @@ def _tell(found: Quantised, kind: str, data: str | None, *, ranges: bool) -> Non
     count = len(found.names)
     products = f"{count} product{'s' * (count != 1)} in {kind}"
     if not count and found.kept:
-        say(f"{kind}: all products stay: the outputs ask for it")
+        say(f"{kind}: no matmul is quantised: the outputs would change too much")
     elif not count:
         say(f"{kind}: the program has no dot or convolution with constant weights")
     elif ranges and data is None:

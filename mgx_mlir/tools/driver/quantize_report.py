@@ -40,7 +40,7 @@ Outputs = list[list[np.ndarray]]
 
 @dataclass
 class Before:
-    """The model as it was: compiled, the samples that are compared on, and where they are from."""
+    """The original model: compiled, with the samples to compare on, and their source."""
 
     compiled: CompiledProgram
     samples: list[Sample]
@@ -115,11 +115,13 @@ def collect(
         "kind": kind,
         "cards": cards,
         "layers": rows,
-        "layers_note": "Each product by itself, on the operands that it has in the model as it "
-        "was: the power of its result over that of the difference, and the cosine of both. "
-        "Grey: it stays as it is.",
+        "layers_note": (
+            "Each matmul or convolution alone, on its operands in the original model:"
+            " the power of its result over that of the error, and the cosine of both."
+            " Grey: not quantised."
+        ),
         "outputs": outputs,
-        "outputs_note": f"The whole program against the model as it was, on {before.source}.",
+        "outputs_note": f"The whole program against the original model, on {before.source}.",
         "figures": figures,
         "reached": reached,
         "versions": [*_options(args), ["mgx_mlir", __version__]],
@@ -132,7 +134,7 @@ def collect(
 def _layers(
     args: Arguments, model: Model, kind: str, before: Before, found: Quantised | FourBits | None
 ) -> list[dict[str, Any]]:
-    """List all products in order: type, what each loses, and why it stays where it does."""
+    """List all matmuls and convolutions in order: type, error, and why some are not quantised."""
     base = prepared(model.loaded)
     every = sites(base, computed_operands=True)
     bodies = left_out(base, computed_operands=True)
@@ -153,7 +155,7 @@ def _layers(
     why = {o.name: f"stays: {o.why}" for o in others} | kept
     measured = {s.name: s for s in ranked}
     rows = []
-    # products in bodies of If and Loop come last
+    # ops in bodies of If and Loop come last
     for name, op in [(s.name, s.kind) for s in (*every, *bodies)]:
         row = measured.get(name)
         rows.append({
@@ -198,7 +200,7 @@ def _output(name: str, was: Sequence[np.ndarray], now: Sequence[np.ndarray]) -> 
 def _times(
     first: CompiledProgram, second: CompiledProgram, arrays: Sequence[np.ndarray], count: int
 ) -> tuple[float, float]:
-    """Return the milliseconds of a call of each, timed in turns."""
+    """Return the milliseconds of a call of each, interleaved."""
     spent: tuple[list[float], list[float]] = ([], [])
     for program in (first, second):
         program.execute(arrays)

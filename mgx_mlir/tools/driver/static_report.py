@@ -1,4 +1,4 @@
-"""report --gpu: what the code of a program's kernels says, and what an emulated call executes."""
+"""report --gpu: static figures of a program's kernels, and counts of an emulated call."""
 
 from __future__ import annotations
 

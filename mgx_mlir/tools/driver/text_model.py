@@ -15,7 +15,7 @@ from mgx_mlir.tools.driver.progress import say, working
 if TYPE_CHECKING:
     from mgx_mlir.text import Grammar, Handle, TextModel
 
-MODEL = "a folder as transformers keeps it, or a .gguf file"
+MODEL = "a folder in transformers' format, or a .gguf file"
 
 
 def share(text: str) -> float:
@@ -27,8 +27,9 @@ def share(text: str) -> float:
 
 
 _WEIGHTS = (
-    Option(("--weights",), "int4 or int8: round linear layers to it, a scale for 32 weights "
-           "(default: as the file has them)", "TYPE", parse=choice("int4", "int8"), group="Model"),
+    Option(("--weights",), ("int4 or int8: round linear layers, with"
+                           " a scale per 32 weights (default: the "
+                           "file's types)"), "TYPE", parse=choice("int4", "int8"), group="Model"),
     Option(("--max-length",), "tokens of a prompt and its answer (default: the model's, at most "
            "4096)", "N", parse=number(2), group="Model"),
 )  # fmt: skip
@@ -43,7 +44,7 @@ SERVING = (
            group="Text"),
     Option(("--model-name",), "name of the language model (default: the file's)", "NAME",
            group="Text"),
-    Option(("--slots",), "answers that are computed at a time (default 8)", "N", parse=number(1),
+    Option(("--slots",), "answers computed at once (default 8)", "N", parse=number(1),
            group="Text"),
     *(replace(o, group="Text") for o in _WEIGHTS),
 )  # fmt: skip
@@ -52,7 +53,7 @@ SAMPLING = (
            group="Answer"),
     Option(("--temperature",), "0 takes the likeliest token (the default), more draws", "T",
            parse=tolerance, group="Answer"),
-    Option(("--top-k",), "draw from so many likeliest tokens (default 0: all)", "N",
+    Option(("--top-k",), "draw from this many likeliest tokens (default 0: all)", "N",
            parse=number(0), group="Answer"),
     Option(("--top-p",), "draw from the likeliest tokens of this probability together (default 1)",
            "P", parse=share, group="Answer"),
@@ -67,7 +68,8 @@ SAMPLING = (
            group="Answer"),
     Option(("--grammar",), "a file: the answer follows its grammar, .gbnf or .lark", "FILE",
            group="Answer"),
-    Option(("--seed",), "of what is drawn (default 0): the same seed draws the same tokens", "N",
+    Option(("--seed",), ("seed of random draws (default 0): the same seed gives the same "
+                        "tokens"), "N",
            parse=number(0), group="Answer"),
 )  # fmt: skip
 _NAMES = ("max_new_tokens", "temperature", "top_k", "top_p", "min_p", "repetition_penalty", "seed")
@@ -100,7 +102,7 @@ def settings(args: Arguments) -> dict[str, Any]:
 
 
 def _constraint(args: Arguments) -> Grammar | None:
-    """Return what the answer has to be. Errors: UsageError, FileError."""
+    """Return the constraint of the answer. Errors: UsageError, FileError."""
     from mgx_mlir.text import Grammar  # start-up: only what the command asks for is loaded
 
     flag = args.only_one("--json-schema", "--regex", "--grammar")
@@ -149,7 +151,7 @@ class Answer:
         sys.stdout.flush()
 
     def say_speed(self) -> None:
-        """Say tokens a second behind the first, and the seconds to the first one."""
+        """Print tokens per second after the first, and the seconds to the first one."""
         handle, count = self._handle, len(self._handle.tokens)
         seconds = self._last - self._first
         speed = f", {(count - 1) / seconds:.1f} tokens/s" if count > 1 and seconds else ""

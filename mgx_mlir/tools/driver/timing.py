@@ -53,7 +53,7 @@ def dry_run(
 
 @dataclass(frozen=True)
 class Line:
-    """A line of the program, or of what IREE made of it."""
+    """A line of the program, or an IREE launch."""
 
     text: str
     ms: float | None = None  # elapsed milliseconds of a call; None: no work of its own
@@ -254,10 +254,10 @@ def launched_kernels(
 def match(
     kernels: Sequence[ListedInstruction], launches: Sequence[str]
 ) -> list[tuple[str, ...]] | None:
-    """Return the launches of each kernel in order; None where they cannot be told.
+    """Return the launches of each kernel in order; None where they cannot be matched.
 
-    They can where there are as many of both, parts of a kernel taken together, the backend kept
-    their order, and no launch is named after another kind of work than its kernel's.
+    They match if their numbers are equal, counting parts of a kernel as one, in the same order, and
+    each launch is named after its kernel's kind of op.
     """
     whole = _joined(launches)
     if whole is None or len(kernels) != len(whole):
@@ -268,7 +268,7 @@ def match(
     for kernel, (name, *_) in zip(kernels, whole, strict=True):
         ops = set(kernel.op.split("::", 1)[1].split("_"))
         for operators, words in _FAMILIES:
-            # loops of our own have a number alone
+            # our loops only have a number
             named = not _UNNAMED.search(name)
             if ops.intersection(operators) and named and not any(w in name for w in words):
                 return None
@@ -278,7 +278,7 @@ def match(
 def _joined(launches: Sequence[str]) -> list[tuple[str, ...]] | None:
     """Return launches with the parts of one kernel together; None where some are elsewhere."""
     whole: list[tuple[str, ...]] = []
-    left = 0  # parts that are still to come
+    left = 0  # number of remaining parts
     for name in launches:
         part = _PART.search(name)
         number, count = (int(part[1]), int(part[2])) if part else (1, 1)

@@ -1,4 +1,4 @@
-"""Programs cut as they are read: --trim, --trim-size and --replace-literals."""
+"""Shortening of programs when they are read: --trim, --trim-size and --replace-literals."""
 
 from __future__ import annotations
 

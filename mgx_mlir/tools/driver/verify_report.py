@@ -43,7 +43,7 @@ def figures(c: Comparison) -> str:
 def failure_lines(
     c: Comparison, model: str, got: np.ndarray | None, wanted: np.ndarray | None
 ) -> list[str]:
-    """Write what MIGraphX prints of an output that fails, in its order and spelling."""
+    """Write MIGraphX's lines for an output that fails, in its order and spelling."""
     lines = [f"FAILED: {model}"]
     if c.shapes is not None:
         return [*lines, f"Shape mismatch {{{c.shapes[1]}}} != {{{c.shapes[0]}}}"]

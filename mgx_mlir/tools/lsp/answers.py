@@ -82,7 +82,7 @@ def _check_piece(text: str, found: Checked) -> None:
 
 
 def hover(source: Source, checked: Checked, offset: int) -> str | None:
-    """Return what is known of the name at an offset, as markdown; None where that is nothing."""
+    """Return markdown about the name at an offset; None where nothing is known."""
     token = source.at(offset)
     if token is None:
         return None
@@ -153,7 +153,7 @@ class Proposal:
 
 
 def proposals(source: Source, offset: int) -> list[Proposal]:
-    """Return what may stand at an offset: ops inside `"migraphx.`, attributes inside `{`."""
+    """Return completions at an offset: ops inside `"migraphx.`, attributes inside `{`."""
     begin = source.text.rfind("\n", 0, offset) + 1
     line = source.text[begin:offset]
     opened = re.search(r'"(migraphx\.\w*)$', line)

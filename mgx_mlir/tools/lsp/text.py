@@ -1,6 +1,6 @@
-"""An .mlir file as its text shows it: names, where they are defined, and the op around a place.
+"""A lexical view of an .mlir file: names, their definitions, and the op around an offset.
 
-It works while a file is being written, when the parser refuses it.
+It works while a file is being edited, and the parser refuses it.
 """
 
 from __future__ import annotations

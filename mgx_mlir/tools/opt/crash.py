@@ -1,4 +1,4 @@
-"""Crash reproducers: mgx-opt in a child process, so that what kills it leaves a reproducer."""
+"""Crash reproducers: mgx-opt in a child process, so that a crash leaves a reproducer."""
 
 from __future__ import annotations
 

@@ -94,7 +94,7 @@ def of_error(e: MgxError) -> list[Diagnostic]:
 
 
 def of_fault(fault: ParseFault | None) -> list[Diagnostic]:
-    """Convert what is wrong with a text to diagnostics; without it nothing better is known."""
+    """Convert a fault in a text to diagnostics; without one, a general message."""
     if fault is None:
         return [Diagnostic("error", "the input cannot be processed")]
     where = ("-", fault.line, fault.column) if fault.line else ("", 0, 0)

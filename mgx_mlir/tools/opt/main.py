@@ -1,4 +1,4 @@
-"""mgx-opt: reads MLIR, runs a pass pipeline, prints the result (what mlir-opt is upstream)."""
+"""mgx-opt: reads MLIR, runs a pass pipeline, prints the result (like mlir-opt upstream)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from mgx_mlir.tools.opt.arguments import (
     plugin_sources,
 )
 
-# dialects that builds of the bindings may hold; which do is asked of the context
+# dialects that builds of the bindings may have; the context tells which
 _DIALECTS = (
     "acc", "affine", "amdgpu", "amx", "arith", "arm_neon", "arm_sme", "arm_sve", "async",
     "bufferization", "builtin", "cf", "complex", "dlti", "emitc", "func", "gpu", "index",

@@ -1,4 +1,4 @@
-"""One run of mgx-opt: the context and weights, and what happens to each input in it."""
+"""One run of mgx-opt: context, weights, and the processing of each input."""
 
 from __future__ import annotations
 

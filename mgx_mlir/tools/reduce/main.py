@@ -1,4 +1,4 @@
-"""mgx-reduce: shrinks a module or a model while a command goes on to find it interesting."""
+"""mgx-reduce: shrinks a module or a model while a command still finds it interesting."""
 
 from __future__ import annotations
 

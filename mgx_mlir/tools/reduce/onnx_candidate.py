@@ -121,7 +121,7 @@ def reduce_model(run: Reduction[OnnxCandidate]) -> None:
             lambda: run.halve(lambda c: len(c.graph.output), without_outputs, "outputs dropped"),
             lambda: run.halve(lambda c: len(c.graph.node), without_nodes, "nodes became inputs"),
             lambda: run.each(nodes, bypassed, "a node became its input"),
-            lambda: run.each(nodes, branch, "a branch in place of its If"),
+            lambda: run.each(nodes, branch, "a branch replaced its If"),
             lambda: run.each(nodes, constant, "a node became a constant"),
             lambda: run.each(weights, without_weight, "an initializer became an input"),
             lambda: run.each(extents, with_extent, "dims shrunk"),

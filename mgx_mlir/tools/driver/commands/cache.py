@@ -1,4 +1,4 @@
-"""cache: what the compile cache holds, carried elsewhere, made smaller."""
+"""cache: list, export, import and prune the compile cache."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ USAGE = "list | export -o FILE | import -i FILE | prune"
 DESCRIPTION = """
 list prints a line per entry: its kind, size, days since its last use, key. export writes all
 entries to a tar file, import adds those of one: entries are keyed by content, so that they fit on
-every machine that compiles the same with the same versions. They hold machine code: import what
-you trust. prune removes what was used longest ago until the cache is within the limit."""
+every machine that compiles the same with the same versions. They hold machine code: import only
+files that you trust. prune removes the least recently used entries until the cache is within the
+limit."""
 OPTIONS = (
     Option(("-o", "--output"), "export: the file to write", "FILE"),
     Option(("-i", "--input"), "import: the file to read", "FILE"),

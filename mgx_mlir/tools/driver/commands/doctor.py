@@ -1,4 +1,4 @@
-"""doctor: whether a GPU can be used, from the kernel driver to a product of matrices."""
+"""doctor: whether a GPU can be used, from the kernel driver to a matmul."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DESCRIPTION = """
 Looks at the kernel driver, the permissions of /dev/kfd and the render nodes (of NVIDIA's: its
 device files and libcuda), the GPUs that the driver lists, and the variables that hide or rename
 them. Then, in a process of its own: the version of HIP or CUDA, the architecture, copies, a kernel,
-a product in f16 against numpy and the emulator, bandwidth and the latency of a launch. A line a
+an f16 matmul against numpy and the emulator, bandwidth and the latency of a launch. A line a
 check, and below it how to mend what failed. Exit status 1: a check failed."""
 OPTIONS = (
     Option(("--gpu",), "check a GPU (the default)", group="Target"),

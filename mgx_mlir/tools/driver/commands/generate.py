@@ -13,7 +13,7 @@ from mgx_mlir.tools.ending import INTERRUPTED
 USAGE = "MODEL -p PROMPT [OPTION...]"
 DESCRIPTION = """
 Loads a folder as transformers keeps it, or a .gguf file, and continues a text; it needs the
-packages of the extra `text`. The text goes to stdout as it comes, tokens a second to stderr. The
+packages of the extra `text`. The text goes to stdout as it comes, tokens per second to stderr. The
 first load compiles. docs/text.md has the same in Python."""
 OPTIONS = (
     Option(("-p", "--prompt"), "text to continue; - reads it from stdin", "PROMPT", group="Answer"),

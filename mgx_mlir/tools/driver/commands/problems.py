@@ -15,8 +15,8 @@ list prints the files that compiles look into: one's own (MIGRAPHX_PROBLEM_CACHE
 in the cache's folder), which --exhaustive-tune writes, and below it those that MGX_PROBLEM_CACHES
 names, which are only read. validate counts the rows that this version can use; exit status 1 where
 a row is unknown or there twice. merge writes the rows of several files to one: the first of a
-problem stays, unless a later one was timed and it was not. convert takes matrix products of another
-version of IREE over to this one, as choices of a bound, which a search replaces."""
+problem stays, unless a later one was timed and it was not. convert converts matmuls of another IREE
+version to this one, as choices of a bound, which a search replaces."""
 OPTIONS = (
     Option(("-i", "--input"), "the files to read", "FILE...", "greedy"),
     Option(("-o", "--output"), "merge, convert: the file to write", "FILE"),

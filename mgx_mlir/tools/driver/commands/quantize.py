@@ -1,4 +1,4 @@
-"""quantize: a model in smaller types, and a report of what each layer loses."""
+"""quantize: a model in smaller types, and a report of each layer's error."""
 
 from __future__ import annotations
 
@@ -82,20 +82,22 @@ CHOICES = tuple(
         (("--asymmetric",), "with --int8: activations have a zero point", None, "", str),
         (("--bias-correction",), "with --int8: subtract the mean that rounding the weights adds to "
          "each output channel", None, "", str),
-        (("--smooth",), "with --int8: the part, 0 to 1, of large columns of a dot's activations, "
-         "or channels of a convolution's, that its weights take over (SmoothQuant)",
+        (("--smooth",), ("with --int8: the share, 0 to 1, of an activation channel's range that "
+                        "is moved into the weights (SmoothQuant)"),
          "PART", "", _share),
-        (("--equalize",), "with --int8: of products in a row, make the weights of each channel as "
-         "large", None, "", str),
-        (("--computed-operands",), "with --int8 and --fp8: products of two computed operands too",
+        (("--equalize",), ("with --int8: scale channels between consecutive "
+                          "layers, so that their weights have equal ranges"), None, "", str),
+        (("--computed-operands",), "with --int8 and --fp8: also matmuls of two computed operands",
          None, "", str),
-        (("--keep",), "with --int8 and --fp8: source nodes that stay as they are", "NAME...",
+        (("--keep",), "with --int8 and --fp8: source nodes that are not quantised", "NAME...",
          "greedy", str),
-        (("--max-error",), "with --int8 and --fp8: the most sensitive products stay as they are "
-         "until the outputs change by no more than this part of their root mean square", "PART",
+        (("--max-error",),
+        ("with --int8 and --fp8: do not quantise the most sensitive matmuls, until "
+         "the outputs change by at most this part of their root mean square"), "PART",
          "", tolerance),
-        (("--kept-type",), "with --max-error and --least: fp16 or bf16, in which the products stay "
-         "where that is enough", "TYPE", "", _float_type),
+        (("--kept-type",),
+        ("with --max-error and --least: fp16 or bf16, the type of unquantised "
+         "matmuls where it suffices"), "TYPE", "", _float_type),
         (("--group-size",), "with --int4-weights: weights of a dot's column that share a scale "
          "(default 32; 0: all of a tensor)", "N", "", number(0)),
         (("--ranges",), "with --int8 and --fp8: ranges of activations that --save-ranges wrote, or "
@@ -110,13 +112,14 @@ JUDGES = tuple(
     for flags, text, value, many, parse in (
         (("--report",), "print a table in place of the program, and write a page (default: the "
          "model's name .quantized.html)", "[FILE]", "optional", _page),
-        (("--evaluate",), "the samples that the report, --max-error and --metric are of, in the "
-         "forms of --calibrate", "PATH", "", str),
+        (("--evaluate",), ("the samples for the report, --max-error and "
+                          "--metric, in the forms of --calibrate"), "PATH", "", str),
         (("--metric",), "a Python script (or SCRIPT.py:FUNCTION) with `def metric(outputs)`, a "
          "number that is better the larger it is, of the list of results of each sample; its "
          "`data()` gives the samples where there is no --evaluate", "SCRIPT", "", str),
-        (("--least",), "the least that the metric may be: with --int8 and --fp8 the most sensitive "
-         "products stay as they are until it is reached", "NUMBER", "", _number),
+        (("--least",),
+        ("the least metric: with --int8 and --fp8 the most sensitive matmuls are not"
+         " quantised until it is reached"), "NUMBER", "", _number),
     )
 )  # fmt: skip
 OPTIONS = (
@@ -235,7 +238,7 @@ def _onnx_file(model: Model) -> str:
     if not model.name.endswith(".onnx"):
         raise UsageError(
             "a calibration table names tensors of an ONNX file, which the model is not",
-            notes=["--ranges and --save-ranges name the products of any model"],
+            notes=["--ranges and --save-ranges work for any model"],
         )
     return model.name
 

@@ -89,7 +89,7 @@ def run(args: Arguments) -> int:
     with watching() as choices:
         compiled = compile_model(args, model, choice)
     if not choices and isinstance(compiled, IreeProgram):  # from the cache, or from a file
-        with step("Asking which rule takes each kernel ..."):
+        with step("Finding the rule of each kernel ..."):
             choices = lowered_choices(model.program, _compile_options(choice))
     found = measure(args, model, choice, compiled)
     verified = _verified(args, model, choice, compiled)
@@ -114,7 +114,7 @@ def _verified(
     if "--no-verify" in args or choice.target == "ref":
         why = "not compared: " + ("--no-verify" if "--no-verify" in args else "the target is ref")
         return {"note": why, "outputs": []}
-    # the reference is the model as it stands in its file
+    # the reference is the model in its file
     plain = Model(args, plain=True) if model.passes or model.precisions else model
     program = read(plain)
     reference = compile_program(program, "ref", ref_double="--ref-use-double" in args)

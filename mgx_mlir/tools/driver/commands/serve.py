@@ -55,7 +55,7 @@ OPTIONS = (
     Option(("--port",), "port to listen on (default 8000; 0: a free one)", "N", parse=number(0)),
     Option(("--cpu",), "compile for the CPU (default where there is no GPU)"),
     Option(("--gpu",), "compile for the AMD GPU"),
-    Option(("--replicas",), "processes that answer, or LEAST:MOST by load (default 1)", "N[:M]",
+    Option(("--replicas",), "worker processes, or LEAST:MOST by load (default 1)", "N[:M]",
            parse=replicas),
     Option(("--threads",), "CPU threads of a run", "N", parse=number(1)),
     Option(("--batch-wait",), "milliseconds that a request waits for others (default 5)", "MS",
@@ -70,7 +70,8 @@ OPTIONS = (
     Option(("--wait-timeout",), "seconds until a run begins (default 120)", "S", parse=tolerance),
     Option(("--run-timeout",), "seconds of a run, whose process is ended then (default 60), or of "
            "an answer of --text (default 600)", "S", parse=tolerance),
-    Option(("--long-runs",), "runs beyond a second at a time (default: as replicas)", "N",
+    Option(("--long-runs",), ("concurrent runs of more than a second (default: the number of"
+                             " replicas)"), "N",
            parse=number(1)),
     Option(("--run-memory",), "MiB that a process may take for its runs (default: its share of "
            "the machine's)", "N", parse=number(1)),

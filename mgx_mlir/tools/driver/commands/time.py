@@ -18,7 +18,7 @@ from mgx_mlir.tools.driver.target_choice import EMULATED, choose_target
 USAGE = "[OPTION...] FILE"
 DESCRIPTION = """
 Prints the compiled program and the milliseconds of a call: one call that is not timed, then
---iterations of them by one timer. perf tells more."""
+--iterations of them by one timer. perf prints more."""
 OPTIONS = (*RUNNERS, SIZES, ITERATIONS, HELP)
 
 

@@ -72,7 +72,7 @@ do. With --json the report is printed, or written to --output, as JSON instead."
 OPTIONS = (*REPORTERS, SIZES, *VERIFY, HELP)
 
 LISTED = 8  # outputs that have a line each without --verbose
-UNTOLD = 2  # could not: the outputs that differ cannot tell a fault from rounding
+UNTOLD = 2  # exit code "could not": differing outputs may be rounding
 MODES = ("--per-instruction", "--bisect", "--reduce")
 # options that ask for programs to be printed
 _LISTINGS = ("--verbose", "--migraphx-lines", "--output", "--text-version", "--brief",
@@ -170,7 +170,7 @@ def run(args: Arguments) -> int:
 
 
 def _arrays(compiled: CompiledProgram, inputs: Mapping[str, Any]) -> list[np.ndarray]:
-    """Return what the program itself is given: numbers for strings."""
+    """Return the program's own inputs: numbers for strings."""
     signature = compiled.signature
     return signature.check_inputs(
         signature.numbered(inputs)[0] if signature.takes_texts else inputs
@@ -200,7 +200,10 @@ def _where_to_look(args: Arguments) -> str:
     if "--against" in args or "--compiled-model" in args:
         return "--per-instruction, --bisect and --reduce look for the cause in one model's file"
     if "--ort" in args:
-        return "without --ort the target is compared with ref: it tells the importer from a kernel"
+        return (
+            "without --ort the target is compared with ref: that separates importer errors "
+            "from kernel errors"
+        )
     return (
         "--bisect names the first wrong instruction, or the pass, and leaves a small model that "
         "fails (docs/howto/wrong-result.md)"
@@ -290,7 +293,7 @@ def _check(args: Arguments, other: Model, choice: TargetChoice) -> None:
     if mode is not None:
         for flag in ("--against", "--compiled-model", "--ort"):
             if flag in args:
-                note = f"{mode} compares with what ref computes of the same model"
+                note = f"{mode} compares with ref on the same model"
                 raise UsageError(f"expected one of {mode} and {flag}, got both", notes=[note])
         if choice.target == "ref":
             raise UsageError(f"option '{mode}' is for --cpu and --gpu, the target is ref")

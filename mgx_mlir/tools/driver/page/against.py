@@ -1,4 +1,4 @@
-"""Compares a report's page with an older one: totals, each kernel's time, and its rule."""
+"""Comparison of a report's page with an older one: totals, each kernel's time and rule."""
 
 from __future__ import annotations
 

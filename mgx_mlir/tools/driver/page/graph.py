@@ -9,8 +9,8 @@ from mgx_mlir.printers.dot import kind_of
 from mgx_mlir.printers.instructions import ListedInstruction
 from mgx_mlir.printers.text import instruction_text
 
-COLLAPSED_FROM = 120  # nodes from which on parts are shown as one
-GROUPS = 60  # parts that a large graph is shown in, about
+COLLAPSED_FROM = 120  # from this many nodes on, groups are collapsed
+GROUPS = 60  # approximate number of groups of a large graph
 TEXT = 2000  # characters of an instruction that are shown
 
 
