@@ -16,9 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mgx_mlir.core.errors import UsageError
+from mgx_mlir.text.drafts import Drafter
 from mgx_mlir.text.requests import Handle, Piece, Request
 from mgx_mlir.text.sampling import choose, likeliest, log_softmax
 from mgx_mlir.text.stops import Stops
+
+_ROWS = 8  # tokens of a step with guesses, over all answers: what one pass over codes serves
 
 
 class Decoder(Protocol):
@@ -31,8 +34,10 @@ class Decoder(Protocol):
         """Write tokens at rows from `start` on, and return the logits {vocabulary} behind them."""
         ...
 
-    def decode(self, tokens: Sequence[int], starts: Sequence[int]) -> NDArray[Any]:
-        """Write a token for each of the first slots; return logits {sequences, vocabulary}."""
+    def decode(self, tokens: Sequence[Sequence[int]], starts: Sequence[int]) -> NDArray[Any]:
+        """Write tokens, as many for each of the first slots; return the logits {sequences, tokens,
+        vocabulary} behind each.
+        """
         ...
 
     def swap(self, a: int, b: int, rows: int) -> None:
@@ -94,7 +99,10 @@ class Engine:
         stop_tokens: frozenset[int] = frozenset(),
         chunk: int = 128,
         max_waiting: int | None = None,
+        drafter: Drafter | None = None,
+        draft_tokens: int = 4,
     ) -> None:
+        self.drafter, self.draft_tokens = drafter, draft_tokens
         self.decoder, self.stop_tokens, self.chunk = decoder, stop_tokens, chunk
         self.max_waiting = max_waiting
         self._text = text
@@ -113,6 +121,7 @@ class Engine:
         self._closed = False
         self.steps = 0  # decode steps
         self.decoded_tokens = 0
+        self.drafted_tokens = self.accepted_tokens = 0  # guessed, and those that were right
         self.prompt_tokens = 0  # computed
         self.cached_tokens = 0  # prompt tokens found in the cache
 
@@ -314,18 +323,44 @@ class Engine:
         self._take(running, logits)
 
     def _decode(self) -> None:
-        """Compute a token for each running answer."""
+        """Compute a token for each running answer, and more where those that follow are guessed."""
         slots = self._slots[: self._decoding]
         running = [slot.running for slot in slots if slot.running is not None]
-        tokens = [r.tokens[-1] for r in running]
-        logits = self.decoder.decode(tokens, [len(slot.tokens) for slot in slots])
+        drafts = self._drafts(running)
+        length = 1 + max(map(len, drafts))
+        tokens = [[r.tokens[-1], *draft] for r, draft in zip(running, drafts, strict=True)]
+        padded = [row + [row[-1]] * (length - len(row)) for row in tokens]
+        logits = self.decoder.decode(padded, [len(slot.tokens) for slot in slots])
         self.steps += 1
-        self.decoded_tokens += len(tokens)
-        for slot, token in zip(slots, tokens, strict=True):
-            slot.tokens.append(token)
+        for slot, row in zip(slots, tokens, strict=True):
+            slot.tokens += row
             slot.used = self._clock
-        for r, row in zip(running, logits, strict=True):
-            self._guarded(lambda r=r, row=row: self._take(r, row), [r])
+        for slot, r, draft, rows in zip(slots, running, drafts, logits, strict=True):
+            self._guarded(lambda r=r, draft=draft, rows=rows: self._follow(r, draft, rows), [r])
+            if not r.handle.done:
+                del slot.tokens[len(r.tokens) - 1 :]  # rows of wrong guesses are written again
+
+    def _drafts(self, running: Sequence[Running]) -> list[list[int]]:
+        """Return the tokens that are guessed for each answer."""
+        room = min([self.draft_tokens, _ROWS // len(running) - 1,
+                    *(self.decoder.rows - len(r.tokens) for r in running)])  # fmt: skip
+        if self.drafter is None or room < 1:
+            return [[] for _ in running]
+        found = []
+        for i, r in enumerate(running):
+            left = r.request.max_new_tokens - len(r.handle.tokens) - 1
+            found.append(self.drafter.draft(i, r.tokens, min(room, left)) if left > 0 else [])
+        return found
+
+    def _follow(self, running: Running, draft: Sequence[int], logits: NDArray[Any]) -> None:
+        """Choose tokens as far as the guesses are those chosen."""
+        self.drafted_tokens += len(draft)
+        for guess, row in zip([*draft, None], logits, strict=False):
+            self._take(running, row)
+            self.decoded_tokens += 1
+            if running.handle.done or running.tokens[-1] != guess:
+                return
+            self.accepted_tokens += 1
 
     def _take(self, running: Running, logits: NDArray[Any]) -> None:
         """Choose a token from logits, and append it to the answer."""

@@ -13,6 +13,7 @@ import numpy as np
 
 from mgx_mlir.core.errors import FileError, UsageError
 from mgx_mlir.text.checkpoint import Checkpoint, checkpoint_of
+from mgx_mlir.text.drafts import Drafter, DraftModel, Lookup
 from mgx_mlir.text.engine import Decoder, Engine
 from mgx_mlir.text.grammar import Grammar, Grammars
 from mgx_mlir.text.messages import Message, plain
@@ -41,7 +42,9 @@ class TextModel:
         decoder: Decoder,
         config: Mapping[str, Any] | None = None,
         stop_tokens: frozenset[int] = frozenset(),
+        drafter: Drafter | None = None,
     ) -> None:
+        self._drafter = drafter
         self.tokenizer, self.decoder = tokenizer, decoder
         self.config, self.stop_tokens = dict(config or {}), stop_tokens
         self._engine: Engine | None = None
@@ -72,8 +75,9 @@ class TextModel:
         with self._lock:
             if self._engine is None:
                 self._engine = Engine(
-                    self.decoder, self.tokenizer.stream, stop_tokens=self.stop_tokens
-                )
+                    self.decoder, self.tokenizer.stream, stop_tokens=self.stop_tokens,
+                    drafter=self._drafter,
+                )  # fmt: skip
             return self._engine
 
     def request(
@@ -159,6 +163,7 @@ def load(
     weights: Literal["int4", "int8"] | None = None,
     max_length: int | None = None,
     slots: int = 8,
+    draft: Literal["lookup"] | TextModel | None = None,
     **options: Any,
 ) -> TextModel:
     """Load a folder as transformers, optimum or onnxruntime-genai write it, or a .gguf file.
@@ -189,13 +194,29 @@ def load(
     if not is_whole(slots) or slots < 1:
         raise UsageError(f"slots expected an integer, 1 or more, got {slots!r}")
     tokenizer = made.tokenizer()
+    drafter = _drafter(draft, tokenizer)
     if isinstance(made, OnnxFolder):
         decoder = made.decoder(_of_file(made, weights, how), slots, rows)
     else:
         key = _key(made, weights, how)
         program, shape = cached(key, how) or _compiled(made, weights, how, key)
         decoder = ProgramDecoder(program, shape, slots, rows)
-    return TextModel(tokenizer, decoder, made.config, _stop_tokens(made, tokenizer))
+    ends = _stop_tokens(made, tokenizer)
+    return TextModel(tokenizer, decoder, made.config, ends, drafter)
+
+
+def _drafter(draft: object, tokenizer: Tokenizer) -> Drafter | None:
+    """Return what guesses tokens ahead. Raises UsageError."""
+    if draft is None:
+        return None
+    if draft == "lookup":
+        return Lookup()
+    if not isinstance(draft, TextModel):
+        raise UsageError(f"draft expected 'lookup' or a TextModel, got {draft!r}")
+    if draft.tokenizer.size != tokenizer.size:
+        raise UsageError(f"the draft model has {draft.tokenizer.size} tokens, and the model has "
+                         f"{tokenizer.size}")  # fmt: skip
+    return DraftModel(draft.decoder)
 
 
 def _of_file(path: OnnxFolder, weights: str | None, how: CompileOptions) -> CompiledProgram:

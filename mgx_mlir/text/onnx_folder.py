@@ -162,13 +162,14 @@ class OnnxDecoder(Slots):
             found.append(self._run(ids, np.array([start + at]), slot)[0])
         return np.concatenate(found)
 
-    def decode(self, tokens: Sequence[int], starts: Sequence[int]) -> NDArray[Any]:
-        """Write a token for each of the first slots; return logits {sequences, vocabulary}."""
-        ids, at = np.asarray(tokens, np.int64)[:, None], np.asarray(starts)
+    def decode(self, tokens: Sequence[Sequence[int]], starts: Sequence[int]) -> NDArray[Any]:
+        """Write tokens, as many for each of the first slots; return the logits {sequences, tokens,
+        vocabulary} behind each.
+        """
         if self._stays:
-            return self._run(ids, at, 0)[:, 0]
-        rows = [self._run(ids[i : i + 1], at[i : i + 1], i)[:, 0] for i in range(len(ids))]
-        return np.concatenate(rows)
+            return self._run(np.asarray(tokens), np.asarray(starts), 0)
+        rows = zip(tokens, starts, strict=True)
+        return np.stack([self.scores(i, row, start) for i, (row, start) in enumerate(rows)])
 
     def _run(self, ids: NDArray[Any], starts: NDArray[Any], slot: int) -> NDArray[Any]:
         count, length = ids.shape

@@ -48,25 +48,32 @@ class CacheShape:
 
 
 class Step:
-    """A decode step: one token for each of some sequences, by a call whose arguments are bound
-    once.
+    """A decode step: the same number of tokens for each of some sequences, by a call whose
+    arguments are bound once.
     """
 
-    def __init__(self, bind: Binder, count: int, caches: Sequence[NDArray[Any]]) -> None:
-        self._ids, self._places = (aligned_empty((count, 1), np.dtype(np.int64)) for _ in range(2))
+    def __init__(
+        self, bind: Binder, count: int, length: int, caches: Sequence[NDArray[Any]]
+    ) -> None:
+        dims = (count, length)
+        self._ids, self._places = (aligned_empty(dims, np.dtype(np.int64)) for _ in range(2))
         self._last, self._total = (aligned_empty((n,), np.dtype(np.int32)) for n in (count, 1))
-        keep = aligned_empty((1,), np.dtype(np.int64))
-        for array in (self._ids, self._places, self._last, self._total, keep):
+        keep = aligned_empty((length,), np.dtype(np.int64))
+        for array in (self._ids, self._places, self._last, self._total):
             array[...] = 0
+        keep[...] = self._offsets = np.arange(length)
         made = [self._ids, self._places, self._last, self._total, keep, *caches]
         self._call = bind(made)
 
-    def __call__(self, tokens: Sequence[int], starts: Sequence[int]) -> NDArray[np.float32]:
-        """Return the logits {sequences, vocabulary} behind a token of each."""
-        self._ids[:, 0], self._places[:, 0] = tokens, starts
-        self._last[...] = starts
-        self._total[...] = max(starts) + 1
-        return self._call()[0][:, 0]
+    def __call__(
+        self, tokens: Sequence[Sequence[int]], starts: Sequence[int]
+    ) -> NDArray[np.float32]:
+        """Return the logits {sequences, tokens, vocabulary} behind each token."""
+        self._ids[...] = tokens
+        np.add(np.asarray(starts)[:, None], self._offsets, out=self._places)
+        self._last[...] = self._places[:, -1]
+        self._total[...] = self._places[:, -1].max() + 1
+        return self._call()[0]
 
 
 def binder(program: CompiledProgram) -> Binder | None:
@@ -123,7 +130,7 @@ class ProgramDecoder(Slots):
         super().__init__(past, (slots, shape.heads, rows, shape.size), np.dtype(np.float32))
         self._bind = binder(program)
         self._outputs = dict(zip(past, program.output_names[1:], strict=True))
-        self._steps: dict[int, Step] = {}
+        self._steps: dict[tuple[int, int], Step] = {}
 
     def prefill(self, slot: int, tokens: Sequence[int], start: int) -> NDArray[np.float32]:
         """Write tokens at rows from `start` on, and return the logits {vocabulary} behind them."""
@@ -136,16 +143,17 @@ class ProgramDecoder(Slots):
         ids = np.asarray(tokens, np.int64)[None]
         return self._run(ids, np.array([start]), np.arange(ids.shape[1]), slot)[0]
 
-    def decode(self, tokens: Sequence[int], starts: Sequence[int]) -> NDArray[np.float32]:
-        """Write a token for each of the first slots; return logits {sequences, vocabulary}."""
-        count = len(tokens)
+    def decode(self, tokens: Sequence[Sequence[int]], starts: Sequence[int]) -> NDArray[np.float32]:
+        """Write tokens, as many for each of the first slots; return the logits {sequences, tokens,
+        vocabulary} behind each.
+        """
+        count, length = len(tokens), len(tokens[0])
         if self._bind is None:
-            ids = np.asarray(tokens, np.int64)[:, None]
-            return self._run(ids, np.asarray(starts), np.zeros(1, np.int64), 0)[:, 0]
-        step = self._steps.get(count)
+            return self._run(np.asarray(tokens), np.asarray(starts), np.arange(length), 0)
+        step = self._steps.get((count, length))
         if step is None:
             first = [cache[:count] for cache in self.caches.values()]
-            step = self._steps[count] = Step(self._bind, count, first)
+            step = self._steps[count, length] = Step(self._bind, count, length, first)
         return step(tokens, starts)
 
     def _run(

@@ -26,7 +26,7 @@ class Interrupting(Fake):
         super().__init__(1, 64)
         self.at, self.steps = at, 0
 
-    def decode(self, tokens: Sequence[int], starts: Sequence[int]) -> np.ndarray:
+    def decode(self, tokens: Sequence[Sequence[int]], starts: Sequence[int]) -> np.ndarray:
         self.steps += 1
         time.sleep(0.02)  # pieces are shown meanwhile
         if self.steps in self.at:

@@ -37,7 +37,7 @@ class Gate(Fake):
         self.go, self.broken = threading.Event(), False
         self.go.set()
 
-    def decode(self, tokens: Sequence[int], starts: Sequence[int]) -> np.ndarray:
+    def decode(self, tokens: Sequence[Sequence[int]], starts: Sequence[int]) -> np.ndarray:
         assert self.go.wait(30)
         if self.broken:
             raise KeyError("secret")

@@ -32,7 +32,7 @@ PROMPTS = ["AAA", "AAB", "BAC", "CCC", "DEF", "GHI", "JKL", "MNO"]
 class Slow(Fake):
     """A decoder whose step takes 20 ms."""
 
-    def decode(self, tokens: Sequence[int], starts: Sequence[int]) -> np.ndarray:
+    def decode(self, tokens: Sequence[Sequence[int]], starts: Sequence[int]) -> np.ndarray:
         time.sleep(0.02)
         return super().decode(tokens, starts)
 

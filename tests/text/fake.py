@@ -34,11 +34,13 @@ class Fake:
         self.computed.append(("prefill", len(tokens)))
         return self.logits(slot, start + len(tokens))
 
-    def decode(self, tokens: Sequence[int], starts: Sequence[int]) -> np.ndarray:
-        for slot, (token, start) in enumerate(zip(tokens, starts, strict=True)):
-            self.cache[slot, start] = token
+    def decode(self, tokens: Sequence[Sequence[int]], starts: Sequence[int]) -> np.ndarray:
+        found = []
+        for slot, (row, start) in enumerate(zip(tokens, starts, strict=True)):
+            self.cache[slot, start : start + len(row)] = row
+            found.append([self.logits(slot, start + 1 + i) for i in range(len(row))])
         self.computed.append(("decode", len(tokens)))
-        return np.stack([self.logits(i, start + 1) for i, start in enumerate(starts)])
+        return np.array(found)
 
     def swap(self, a: int, b: int, rows: int) -> None:
         self.cache[[a, b], :rows] = self.cache[[b, a], :rows]

@@ -173,7 +173,7 @@ def test_who_submits_or_cancels_does_not_wait_for_a_step() -> None:
     begun, go = threading.Event(), threading.Event()
 
     class Slow(Fake):
-        def decode(self, tokens: Sequence[int], starts: Sequence[int]) -> np.ndarray:
+        def decode(self, tokens: Sequence[Sequence[int]], starts: Sequence[int]) -> np.ndarray:
             begun.set()
             assert go.wait(30)
             return super().decode(tokens, starts)

@@ -32,6 +32,8 @@ _WEIGHTS = (
                            "file's types)"), "TYPE", parse=choice("int4", "int8"), group="Model"),
     Option(("--max-length",), "tokens of a prompt and its answer (default: the model's, at most "
            "4096)", "N", parse=number(2), group="Model"),
+    Option(("--draft",), "guess tokens that one run checks, the answer stays as it is: lookup "
+           "(repeated text), or a smaller model of the same tokens", "MODEL", group="Model"),
 )  # fmt: skip
 LOADING = (
     Option(("--cpu",), "compile for the CPU (default where there is no GPU)", group="Model"),
@@ -87,11 +89,14 @@ def loaded(args: Arguments, path: str | None, slots: int = 1) -> TextModel:
         raise UsageError(f"there is no '{path}'", notes=[MODEL])
     options: dict[str, Any] = {"threads": args.get("--threads")} if "--threads" in args else {}
     target = args.only_one("--cpu", "--gpu")
+    place = target.removeprefix("--") if target else default_target()
+    draft: Any = args.get("--draft")
     with working("Loading the model"):
+        if draft not in (None, "lookup"):
+            draft = load(draft, place, slots=slots, **options)
         return load(
-            path, target.removeprefix("--") if target else default_target(),
-            weights=args.get("--weights"), max_length=args.get("--max-length"), slots=slots,
-            **options,
+            path, place, weights=args.get("--weights"), max_length=args.get("--max-length"),
+            slots=slots, draft=draft, **options,
         )  # fmt: skip
 
 
