@@ -68,10 +68,14 @@ class Sampling:
         return self.temperature == 0 or self.top_k == 1
 
 
-def uniform(seed: int, place: int) -> float:
-    """Return the random number in [0, 1) of a position in a sequence; stateless."""
-    bits = np.random.Philox(key=seed, counter=[place, 0, 0, 0])
-    return float(np.random.Generator(bits).random())
+def exponentials(seed: int, place: int, count: int) -> NDArray[np.float64]:
+    """Return the random numbers of a position in a sequence, one for each token; stateless.
+
+    They have the exponential distribution, and are above 0.
+    """
+    bits = np.random.Philox(key=seed, counter=[0, place, 0, 0])
+    drawn = np.random.Generator(bits).standard_exponential(count)
+    return np.maximum(drawn, np.finfo(np.float64).tiny)
 
 
 def penalised(logits: Floats, seen: Sequence[int], penalty: float) -> Floats:
@@ -138,9 +142,9 @@ def choose(
     if s.greedy:
         return int(np.argmax(logits))
     tokens, p = kept(logits, s)
-    ends = np.cumsum(p)
-    found = np.searchsorted(ends, uniform(s.seed, place) * ends[-1], side="right")
-    return int(tokens[min(int(found), len(tokens) - 1)])
+    # the smallest of exponential numbers with rates p is of each token with probability p; a sum of
+    # probabilities would take another token where logits differ by rounding
+    return int(tokens[np.argmax(p / exponentials(s.seed, place, len(logits))[tokens])])
 
 
 def likeliest(scores: NDArray[np.float64], count: int) -> list[tuple[int, float]]:

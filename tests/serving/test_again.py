@@ -33,8 +33,8 @@ def events(attempt: int) -> list[bytes]:
     return [order[0], ALIVE, order[1] + order[2], *order[3:], DONE]
 
 
-def given(dies_at: list[int], streamed: bool = True) -> list[Any]:
-    """Return a client's events where attempt i dies behind so many parts."""
+def given(dies_at: list[int], streamed: bool = True, quietly: bool = False) -> list[Any]:
+    """Return a client's events where attempt i dies, or just ends, behind so many parts."""
     attempts = iter(range(len(dies_at) + 1))
     closed = []
 
@@ -44,6 +44,8 @@ def given(dies_at: list[int], streamed: bool = True) -> list[Any]:
         try:
             for i, part in enumerate(parts):
                 if attempt < len(dies_at) and i == dies_at[attempt]:
+                    if quietly:
+                        return
                     raise Died
                 yield part
         finally:
@@ -57,9 +59,10 @@ def given(dies_at: list[int], streamed: bool = True) -> list[Any]:
     return found
 
 
+@pytest.mark.parametrize("quietly", [False, True])
 @pytest.mark.parametrize("dies_at", [[], [0], [1], [4], [6], [3, 5], [7, 0, 1, 2]], ids=str)
-def test_each_event_comes_once_and_in_order(dies_at: list[int]) -> None:
-    head, *parts = given(dies_at)
+def test_each_event_comes_once_and_in_order(dies_at: list[int], quietly: bool) -> None:
+    head, *parts = given(dies_at, quietly=quietly)
     assert head == HEAD
     rows = [json.loads(e.removeprefix(b"data: ")) for p in parts if p not in (ALIVE, DONE)
             for e in p.split(b"\n\n") if e]  # fmt: skip
@@ -73,6 +76,26 @@ def test_each_event_comes_once_and_in_order(dies_at: list[int]) -> None:
 def test_a_whole_answer_comes_once() -> None:
     for dies_at in ([], [0], [1], [1, 0, 1]):
         assert given(dies_at, streamed=False) == [(200, {}, False), b"whole"]
+
+
+def test_a_second_process_that_refuses_ends_the_stream() -> None:
+    attempts = iter(range(2))
+
+    async def ask() -> AsyncGenerator[Any, None]:
+        if next(attempts):
+            yield 429, {}, False
+            yield b'{"error": {"message": "full"}}'
+            return
+        yield HEAD
+        yield event(0, 0, "A")
+        raise Died
+
+    async def main() -> list[Any]:
+        return [part async for part in again(ask, (Died,), lambda head: head[2])]
+
+    assert asyncio.run(main())[1:] == [
+        event(0, 0, "A"), b'data: {"error": {"message": "full"}}\n\n',
+    ]  # fmt: skip
 
 
 def test_too_many_die() -> None:

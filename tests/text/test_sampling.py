@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mgx_mlir.core.errors import UsageError
-from mgx_mlir.text.sampling import Sampling, choose, kept, likeliest, log_softmax, uniform
+from mgx_mlir.text.sampling import Sampling, choose, exponentials, kept, likeliest, log_softmax
 
 LOGITS = np.array([2.0, 1.0, 0.5, 0.0, -1.0], np.float32)
 
@@ -39,9 +39,20 @@ def test_draws_have_the_frequencies_of_the_distribution() -> None:
     assert np.abs(drawn - p).max() < 0.03  # four deviations of a frequency
 
 
-def test_a_place_has_its_number() -> None:
-    assert uniform(7, 3) == uniform(7, 3)
-    assert len({uniform(seed, place) for seed in range(9) for place in range(9)}) == 81
+def test_a_place_has_its_numbers() -> None:
+    assert exponentials(7, 3, 50).tolist() == exponentials(7, 3, 50).tolist()
+    assert exponentials(7, 3, 20).tolist() == exponentials(7, 3, 50)[:20].tolist()
+    drawn = [exponentials(seed, place, 50) for seed in range(9) for place in range(9)]
+    assert len(np.unique(drawn)) == 81 * 50
+
+
+def test_rounding_of_logits_hardly_changes_what_is_drawn() -> None:
+    """As many tokens as models have: a sum of probabilities would change 6 of the 1,000."""
+    rng = np.random.default_rng(0)
+    logits = (3 * rng.standard_normal(49152)).astype(np.float32)
+    near = logits + (1e-5 * rng.standard_normal(49152)).astype(np.float32)
+    s = Sampling(1.0, seed=2)
+    assert sum(choose(logits, s, i) != choose(near, s, i) for i in range(1000)) <= 1
 
 
 def test_a_penalty_counts_a_token_once() -> None:

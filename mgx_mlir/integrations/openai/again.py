@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import AsyncGenerator, Callable
 from typing import Any
 
-from mgx_mlir.integrations.openai.answers import DONE
+from mgx_mlir.integrations.openai.answers import DONE, error_event
 from mgx_mlir.integrations.v2.errors import V2Error
 from mgx_mlir.integrations.v2.messages import json_object
 
@@ -38,6 +38,7 @@ class Stream:
         self._given: Counter[int] = Counter()  # events by choice, over all attempts
         self._now: Counter[int] = Counter()  # the same of this attempt
         self._head: dict[str, Any] = {}  # identity, which the first event states
+        self.ended = False  # the last event has come
 
     def begin(self) -> None:
         """Begin an attempt."""
@@ -51,9 +52,11 @@ class Stream:
 
     def _one(self, event: bytes) -> bytes:
         if event == DONE:
+            self.ended = True
             return event
         row = json.loads(event.removeprefix(b"data: "))
         if "id" not in row:  # an error
+            self.ended = True
             return event
         choice = row["choices"][0]["index"] if row["choices"] else -1
         self._now[choice] += 1
@@ -79,21 +82,24 @@ async def again(
         stream.begin()
         try:
             found = await anext(parts)
-            if head is None:
-                # the body of no stream is one piece: its head waits for it
-                if not streamed(found):
-                    body = [part async for part in parts]
+            # the body of no stream is one piece: its head waits for it
+            if not streamed(found):
+                body = b"".join([part async for part in parts])
+                if not body:
+                    continue
+                if head is None:
                     yield found
-                    for part in body:
-                        yield part
-                    return
+                yield body if head is None else error_event(body)
+                return
+            if head is None:
                 head = found
                 yield head
             async for part in parts:
                 if new := stream.add(part):
                     yield new
-            return
-        except died:
+            if stream.ended:
+                return
+        except (StopAsyncIteration, *died):  # an end without the last event is a death too
             continue
         finally:
             await parts.aclose()
