@@ -41,7 +41,9 @@ class Quantize8bits(Pass):
         if target.size != 1 or target.is_bool:
             raise PipelineError(f"precision expected int8, uint8 or an f8 type, got {target}")
         if not all(0 < s < float("inf") for s in self.scales):
-            raise PipelineError("scales expected positive numbers")
+            raise PipelineError(
+                f"scales expected positive, finite numbers, got {list(self.scales)}"
+            )
 
     def run(self, module: ir.Operation) -> bool:
         if Capture.OPERATION_NAME not in op_names(module):

@@ -46,7 +46,7 @@ def show_list(values: Iterable[object]) -> str:
 
 
 def check_index_type(t: TensorType | None, what: str) -> None:
-    """Index operands are integers of any width."""
+    """Verify that an index operand has integers, of any width."""
     if t is not None:
         check(t.dtype.is_integer, lambda: f"{what} expected an integer type, got {t.dtype.mlir}")
 

@@ -20,7 +20,7 @@ from mgx_mlir.dialects.migraphx.axes import check_index_type
 
 
 class Yield(HostOp, name="yield", traits=[ir.IsTerminatorTrait]):
-    """End a region; the operands are what it gives. MIGraphX `@return` of a submodule.
+    """End a region; the operands are its results. MIGraphX `@return` of a submodule.
 
     ```mlir
     "migraphx.yield"(%0, %1) : (tensor<4xf32>, tensor<i1>) -> ()

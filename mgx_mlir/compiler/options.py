@@ -271,4 +271,7 @@ def _wrong_passes(disable: Sequence[str]) -> Iterator[tuple[str, Sequence[str]]]
     for name in disable:
         if pass_name(name) not in PASSES and not is_upstream(name):
             known = [*PASSES, *map(pipeline_name, PASSES)]
-            yield f"disable: unknown pass '{name}'", did_you_mean(name, known)
+            yield (
+                f"disable: unknown pass '{name}'",
+                did_you_mean(name, known, listed_by="mgx-opt --list-passes"),
+            )

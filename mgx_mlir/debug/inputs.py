@@ -1,9 +1,9 @@
-"""Inputs to try a program with: MIGraphX's pseudo-random numbers, in ranges that mean something.
+"""Test inputs of a program: MIGraphX's pseudo-random numbers, in ranges that the program can use.
 
-MIGraphX draws each parameter from its name alone, integers far outside any table. Where an
-integer input indexes a table, or becomes a mask, such numbers make every output NaN or an error,
-and a comparison of two NaNs shows nothing. So what an input is for is read from the program
-(`debug.draws`).
+MIGraphX seeds each parameter's numbers by its name, and its integers exceed the rows of any table.
+Where an integer input indexes a table, or becomes a mask, such numbers make every output NaN or an
+error, and a comparison of two NaNs proves nothing. So the use of each input is read from the
+program (`debug.draws`), and sets its range.
 """
 
 from __future__ import annotations

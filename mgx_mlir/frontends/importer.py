@@ -126,7 +126,7 @@ class GraphImporter(ABC, Generic[ProtoT, ScopeT]):
         """Return the tensors that the program returns, each with its attributes."""
 
     def finish(self, function: ir.OpView, outputs: Sequence[Held]) -> None:
-        """State on the function what the format has beside parameters and results."""
+        """Set the function's attributes: what the file states beyond parameters and results."""
 
     @abstractmethod
     def build(self, proto: ProtoT, name: str, scope: ScopeT) -> Sequence[Held | None] | Failed:

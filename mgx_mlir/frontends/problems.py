@@ -53,7 +53,10 @@ class Problems:
         known: the operator is read, but not in the form that `reason` states.
         """
         if not known:
-            self._advice["skip_unknown_operators imports them as 'migraphx.unknown'"] = None
+            self._advice[
+                "--skip-unknown-operators of mgx-driver, skip_unknown_operators in Python, imports "
+                "them as 'migraphx.unknown'"
+            ] = None
         elif DIMS.search(reason):
             self._advice[
                 "fixed dims are read: --input-dim and --dim-param of mgx-driver, map_input_dims "

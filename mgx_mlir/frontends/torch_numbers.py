@@ -237,7 +237,7 @@ def mean(x: Any, dim: Any, keepdim: bool = False, *, dtype: Any = None) -> Any:
 
 
 def total(x: Any, *dims: Any, dtype: Any = None, **named: Any) -> Any:
-    """Return a sum of 16-bit floats in their type: torch.onnx leaves it in f32."""
+    """Return a sum; 16-bit floats keep their type, where torch.onnx returns f32."""
     return reduced_in_f32("sum", x, *dims, dtype=dtype, **named)
 
 

@@ -69,7 +69,7 @@ def with_diagonal(x: Any, source: Any, offset: int = 0, dim1: int = 0, dim2: int
 
 
 def diagonal(x: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
-    """Return a diagonal by its places: a mask, which torch.onnx multiplies by, makes inf NaN."""
+    """Return a diagonal by a gather: torch.onnx multiplies by a mask, where inf gives NaN."""
     torch = _torch()
     moved = x.movedim((dim1, dim2), (-2, -1))
     rows, columns = moved.shape[-2:]
@@ -281,7 +281,7 @@ def _of_all_dims(name: str, x: Any, dim: Sequence[int], keepdim: bool) -> Any:
 
 
 def whole_product(x: Any, *, dtype: Any = None) -> Any:
-    """Return the product of all elements, of 16-bit floats in their type."""
+    """Return the product of all elements; the type of 16-bit floats is kept."""
     return reduced_in_f32("prod", x, dtype=dtype)
 
 

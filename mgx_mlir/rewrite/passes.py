@@ -197,7 +197,7 @@ def _upstream_error(text: str, element: PassSpec | Nested, said: str) -> Pipelin
         for spec in specs:
             if f"'{spec.name}'" in said or len(specs) == 1:
                 known = [*map(pipeline_name, PASSES), *UPSTREAM]
-                notes = did_you_mean(spec.name, known)
+                notes = did_you_mean(spec.name, known, listed_by="mgx-opt --list-passes")
                 return pipeline_error(text, spec.column, f"unknown pass '{spec.name}'", notes)
     lines = [line for line in said.splitlines() if line.strip()]
     detail = lines[-1].strip() if lines else "MLIR refuses it"

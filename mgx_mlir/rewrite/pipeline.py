@@ -64,10 +64,12 @@ def print_pipeline(pipeline: Nested) -> str:
     return str(pipeline)
 
 
-def did_you_mean(name: str, known: Iterable[str]) -> list[str]:
-    """Return a note with the closest known name, or none."""
+def did_you_mean(name: str, known: Iterable[str], *, listed_by: str = "") -> list[str]:
+    """Return a note with the closest known name, else with the command that lists the names."""
     close = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
-    return [f"did you mean '{close[0]}'?"] if close else []
+    if close:
+        return [f"did you mean '{close[0]}'?"]
+    return [f"'{listed_by}' lists the names"] if listed_by else []
 
 
 def pipeline_error(

@@ -205,7 +205,8 @@ def make_pass(name: str, options: Iterable[tuple[str, str | None]] = ()) -> Pass
     key = pass_name(name)
     if key not in PASSES:
         known = [pipeline_name(n) for n in PASSES]
-        raise PipelineError(f"unknown pass '{name}'", notes=did_you_mean(name, known))
+        notes = did_you_mean(name, known, listed_by="mgx-opt --list-passes")
+        raise PipelineError(f"unknown pass '{name}'", notes=notes)
     cls = PASSES[key]
     hints = _hints(cls)
     fields = [f.name for f in dataclasses.fields(cls)]

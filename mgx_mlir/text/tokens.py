@@ -94,7 +94,7 @@ class Tokenizer:
         return int(self.inner.get_vocab_size())
 
     def plain_json(self) -> str:
-        """Return tokenizer.json, without what cuts or fills texts."""
+        """Return tokenizer.json without truncation and padding."""
         row = json.loads(self.inner.to_str())
         return json.dumps({**row, "truncation": None, "padding": None})
 

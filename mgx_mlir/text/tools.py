@@ -76,7 +76,10 @@ def grammar(
         functions[name] = schema
     if choice not in ("auto", "required"):
         if choice not in functions:
-            raise UsageError(f"there is no tool '{choice[:64]}'")
+            raise UsageError(
+                f"there is no tool '{choice[:64]}'",
+                notes=[f"the tools are {', '.join(functions) or 'none'}"],
+            )
         functions, parallel = {choice: functions[choice]}, False
     trigger = form.trigger if special else json.dumps(form.trigger)
     # a trigger that is a part of the object: the rest begins behind it

@@ -130,7 +130,7 @@ def test_weights_of_4_bits_are_stored_packed():
         ("mgx-eliminate-data-type{types=int7}", "unknown type 'int7'"),
         ("mgx-simplify-qdq{products=dott}", "products expected dot and convolution"),
         ("mgx-quantize-8bits{precision=int16}", "precision expected int8, uint8 or an f8 type"),
-        ("mgx-quantize-8bits{scales=0}", "scales expected positive numbers"),
+        ("mgx-quantize-8bits{scales=0}", "scales expected positive, finite numbers"),
     ],
 )
 def test_options_that_are_wrong(step, message):

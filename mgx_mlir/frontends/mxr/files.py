@@ -93,6 +93,8 @@ def _too_large(name: str) -> FileError:
 def check_version(top: Mapping[str, Tree]) -> None:
     """Raise FileError where the file is of a version that is not read."""
     version = top.get("version")
+    if version is None:
+        raise FileError("expected a program of MIGraphX, the file has no 'version'")
     if isinstance(version, bool) or version not in VERSIONS:
         listed = ", ".join(map(str, VERSIONS[:-1]))
         raise FileError(

@@ -50,7 +50,7 @@ def spatial(values: Sequence[int], rank: int, last: bool, what: str, least: int 
     if values[0] != 1 or channel != 1:
         raise NotSupported(f"{what} {list(values)} over the batch or the channels")
     if any(v < least for v in inner):
-        raise ModelError(f"{what} expected numbers from {least}, got {list(values)}")
+        raise ModelError(f"{what} expected numbers of {least} or more, got {list(values)}")
     return inner
 
 

@@ -14,6 +14,9 @@ _COMMENT = re.compile(r"(#|//)[^\n]*")
 _BARE = re.compile(r"([{,\[]\s*)([A-Za-z_]\w*)(\s*:)")
 
 
+_EXAMPLES = {"--load-arg": "@x x.npy", "--dim-param": "@batch 4"}
+
+
 def by_name(option: str, tokens: Sequence[str]) -> dict[str, list[str]]:
     """Parse `@a 1 2 @b 3` to {"a": ["1", "2"], "b": ["3"]}."""
     found: dict[str, list[str]] = {}
@@ -25,7 +28,7 @@ def by_name(option: str, tokens: Sequence[str]) -> dict[str, list[str]]:
         elif not found:
             raise UsageError(
                 f"option '{option}' expected @name first, got '{token}'",
-                notes=[f"for example {option} @x 1 3 224 224"],
+                notes=[f"for example {option} {_EXAMPLES.get(option, '@x 1 3 224 224')}"],
             )
         else:
             last.append(token)

@@ -136,9 +136,8 @@ class Arguments:
         for text in found:
             if pass_name(text) not in PASSES and not is_upstream(text):
                 known = [*map(pipeline_name, PASSES), *UPSTREAM]
-                raise UsageError(
-                    f"option '--{name}': unknown pass '{text}'", notes=did_you_mean(text, known)
-                )
+                notes = did_you_mean(text, known, listed_by="mgx-opt --list-passes")
+                raise UsageError(f"option '--{name}': unknown pass '{text}'", notes=notes)
         return frozenset(map(pass_name, found))
 
     def patterns(self, name: str) -> frozenset[str]:

@@ -43,7 +43,7 @@ def _names(e: LoweringContext, axis: Extent, dim: Extent, rank: int) -> ir.Value
 
 
 def _chosen_of_many(e: LoweringContext, axes: ir.Value, dtype: DType, rank: int) -> list[ir.Value]:
-    """Do the same for an operand whose length is known at run time."""
+    """Return whether each axis is named, by an operand of dynamic length."""
     count = e.extent(axes, 0)
     d = [ir.AffineDimExpr.get(i) for i in range(2)]
     maps = [ir.AffineMap.get(2, 0, [d[1]]), ir.AffineMap.get(2, 0, [d[0]])]

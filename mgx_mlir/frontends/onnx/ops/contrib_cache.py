@@ -83,7 +83,7 @@ def format_of(
     if kinds == ("NONE", "NONE"):
         return None
     if "NONE" in kinds:
-        raise NotSupported("one quantised cache beside one that is not")
+        raise NotSupported("only one of the caches of keys and values is quantised")
     if cache is None or scale is None:
         raise ModelError("expected past_key, past_value, k_scale and v_scale with k_quant_type")
     held = b.dtype(cache)

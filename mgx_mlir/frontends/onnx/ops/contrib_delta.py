@@ -222,7 +222,7 @@ def gated_delta_net(
     The state is {batch, heads, value size, key size}.
     """
     if state_update_capacity or capture_count is not None:
-        raise NotSupported("state_update_capacity")
+        raise NotSupported("attribute state_update_capacity or input capture_count")
     if beta_activation not in ("none", "sigmoid"):
         raise ModelError(
             f"attribute 'beta_activation' expected none or sigmoid, got {beta_activation}"

@@ -55,7 +55,9 @@ def dynamic_quantize_lstm(
     if functions not in ((), _FUNCTIONS, _FUNCTIONS * 2) or clip or input_forget:
         raise NotSupported("other activations, clip or input_forget")
     if direction not in DIRECTIONS:
-        raise ModelError(f"attribute 'direction' expected a direction, got '{direction}'")
+        raise ModelError(
+            f"attribute 'direction' expected {', '.join(DIRECTIONS)}, got '{direction}'"
+        )
     if any(len(b.dims(v)) != 3 for v in (x, w, r)):
         raise ModelError("X, W and R expected rank 3")
     size = b.dims(r)[1]

@@ -221,7 +221,7 @@ def dequantize_linear(
 
 @onnx_op("DynamicQuantizeLinear", since=11)
 def dynamic_quantize_linear(b: Builder, node: Node, x: Value) -> tuple[Value, Value, Value]:
-    """scale = (max - min) / 255 over a range that holds 0, zero point = round(-min / scale)."""
+    """Quantise over the range of x and 0: scale = range / 255, zero point = round(-min / scale)."""
     axes = list(range(len(b.dims(x))))
     top, bottom = (
         b.reshape(v, dims=[])

@@ -1,4 +1,4 @@
-"""Constants, inputs, and nodes that pass their input on."""
+"""Importers of constants, inputs and identity nodes."""
 
 from __future__ import annotations
 

@@ -37,7 +37,8 @@ def run(args: Arguments) -> int:
         print("\n".join(names))
         return 0
     if args.file not in names:
-        raise UsageError(f"unknown operator '{args.file}'", notes=did_you_mean(args.file, names))
+        notes = did_you_mean(args.file, names, listed_by="mgx-driver op")
+        raise UsageError(f"unknown operator '{args.file}'", notes=notes)
     print(f"{args.file}:")
     print(json.dumps(defaults(args.file.rpartition("::")[2]), indent=4, sort_keys=True))
     return 0

@@ -216,7 +216,7 @@ class TiledOperands:
         return at
 
     def _flat(self, dims: Sequence[int], of: At) -> Extent:
-        """Return the index along an axis that is made of dims."""
+        """Return the linear index over several dims."""
         at: Extent = 0
         for d in dims:
             at = self.e.add(self.e.mul(at, self.extents[d]), of.get(d, 0))

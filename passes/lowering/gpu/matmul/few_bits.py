@@ -98,7 +98,7 @@ def stored_by_column(e: LoweringContext, arg: ir.Value, value: ir.Value) -> Expr
 
 
 def takes(op: BlockedDot) -> bool:
-    """Return whether kernels here multiply by these codes."""
+    """Return whether a kernel of this module takes these quantised weights."""
     t, x = TensorType.of(op.codes), TensorType.of(op.input)
     return not t.dtype.is_float and x.dims[-1] % op.block_size == 0 == op.block_size % GPU_UNIT
 

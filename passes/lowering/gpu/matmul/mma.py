@@ -39,8 +39,8 @@ class MmaIntrinsic:
     def layout(self, *, turned: bool = False) -> str:
         """Return IREE's attribute.
 
-        turned: a lane has neighbouring columns of a row of the result in place of rows of a column,
-        which IREE gets by swapping the operands.
+        turned: a lane holds neighbouring columns of a row of the result, instead of neighbouring
+        rows of a column. IREE swaps the operands for that.
         """
         kind = "virtual_mma_layout" if self.paired else "mma_layout"
         return f"#iree_gpu.{kind}<{self.name}{', col_major = true' if turned else ''}>"
