@@ -11,7 +11,7 @@ from typing import Any
 PHASES = {
     "import_s": "import", "passes_s": "passes", "lowering_s": "lowering", "iree_s": "iree",
 }  # fmt: skip
-_MEMORY = {"peak_rss": "here", "iree_peak_memory": "in the compiler"}
+_MEMORY = {"peak_rss": "here", "iree_peak_memory": "in IREE"}
 
 
 @dataclass

@@ -216,7 +216,7 @@ def test_compile_says_what_it_took(driver: Driver) -> None:
     ran = driver("compile", "--test", "--cpu", "--no-cache", "--kernel-boundaries=off")
     assert re.search(
         r"^Compiled in [\d.]+ s: import [\d.]+ s, passes [\d.]+ s, lowering [\d.]+ s, "
-        r"iree [\d.]+ s; peak memory here \d+ MB, in the compiler \d+ MB$",
+        r"iree [\d.]+ s; peak memory here \d+ MB, in IREE \d+ MB$",
         ran.err, re.M,
     )  # fmt: skip
 
