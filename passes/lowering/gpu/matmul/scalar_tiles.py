@@ -27,18 +27,24 @@ _MOST_ROWS = 15  # most rows of a wave, each a sum in each lane
 
 
 def thread_tile(arch: str, gemm: GemmShape) -> ThreadTile | None:
-    """Return the tile of a GEMM that no matrix instruction multiplies; None: IREE chooses."""
+    """Return the tile of a GEMM that no matrix instruction multiplies; None: IREE chooses.
+
+    Rows of a tile divide those of a batch's matrices: IREE would let threads past the last row
+    write.
+    """
     chip = _chip(arch, gemm)
     if chip is None or gemm.op != DOT:
         return None
     rows, columns, depth = gemm.dims
     if rows < 2 or (columns < _LEAST[1] and (rows >= _LEAST[0] or depth >= _SHALLOW)):
         return None
-    known = schedules.thread_tiles(arch)
-    if rows < _LEAST[0]:
-        return next(t for n, t in known.few if rows <= n)
-    count = prod(gemm.batch)
-    return next(t for n, t in known.gemm if count * t.workgroups(rows, columns) >= n * chip.units)
+    known, count = schedules.thread_tiles(arch), prod(gemm.batch)
+    few, units = rows < _LEAST[0], chip.units
+    for least, tile in known.few if few else known.gemm:
+        fits = rows <= least if few else count * tile.workgroups(rows, columns) >= least * units
+        if fits and not (gemm.batch and rows % tile.size[0]):
+            return tile
+    return None
 
 
 def thread_windows(arch: str, gemm: GemmShape) -> tuple[ThreadTile, int] | None:
