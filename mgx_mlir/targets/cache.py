@@ -48,14 +48,13 @@ log = logging.getLogger(__name__)
 Kind = Literal["module", "program", "pack", "kernel", "library", "text"]
 Standing = Literal["own", "root's", "foreign"]  # owner of the folder
 KINDS: tuple[Kind, ...] = ("module", "program", "pack", "kernel", "library", "text")
+MODELS = "model"  # folder of what checkpoints of language models were converted to
 DEFAULT_LIMIT = 10 * 10**9
 _LAYOUT = "v3"  # a new format of entries gets a new folder
 _OLDER = ("v1", "v2")
 _PACK_WAIT = 60.0  # seconds; after that a process writes its own pack
 _OFF = ("0", "off", "false", "no")
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
-
-
 _FOLDER: ContextVar[str] = ContextVar("cache_folder", default="")
 
 
@@ -131,7 +130,7 @@ def _identity(path: Path) -> list[int]:
 class EntryRow:
     """Facts about an entry without reading it; `used` is in seconds since the epoch."""
 
-    kind: Kind
+    kind: Kind | Literal["model"]
     key: str
     size: int
     used: float
@@ -479,10 +478,7 @@ class Cache:
     def entries(self) -> list[EntryRow]:
         """Return every entry: its kind, key, bytes, and when it was used last."""
         background.settle()
-        return [
-            EntryRow(path.parent.parent.name, path.name, size, used)  # type: ignore[arg-type]
-            for used, size, path in self._entries()
-        ]
+        return [EntryRow(_kind(p), p.name, size, used) for used, size, p in self._entries()]
 
     def _entries(self) -> list[tuple[float, int, Path]]:
         rows = []
@@ -496,7 +492,19 @@ class Cache:
                         seal = self._seal_path(p)
                         used = seal.stat().st_mtime if seal.exists() else p.stat().st_mtime
                         rows.append((used, p.stat().st_size, p))
+        for p in (self.root / MODELS).glob("*"):
+            with contextlib.suppress(OSError):
+                size = sum(f.stat().st_size for f in (p.iterdir() if p.is_dir() else [p]))
+                rows.append((p.stat().st_mtime, size, p))
         return rows
+
+    def _drop(self, path: Path) -> None:
+        """Remove what `_entries` lists."""
+        if (kind := _kind(path)) != MODELS:
+            self.remove(kind, path.name)
+        elif self.standing == "own":
+            with contextlib.suppress(OSError):
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
 
     def evict(self) -> int:
         """Remove the least recently used entries beyond the limit; return their number."""
@@ -505,7 +513,7 @@ class Cache:
         for _, size, path in rows:
             if total <= self.limit:
                 break
-            self.remove(path.parent.parent.name, path.name)  # type: ignore[arg-type]
+            self._drop(path)
             total -= size
             removed += 1
         self._remove_free_locks()
@@ -529,7 +537,11 @@ class Cache:
         """Remove every entry."""
         background.settle()
         for _, _, path in self._entries():
-            self.remove(path.parent.parent.name, path.name)  # type: ignore[arg-type]
+            self._drop(path)
+
+
+def _kind(path: Path) -> Any:
+    return MODELS if path.parent.name == MODELS else path.parent.parent.name
 
 
 def default_cache() -> Cache | None:

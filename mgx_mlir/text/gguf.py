@@ -24,7 +24,7 @@ import numpy as np
 
 import mgx_mlir
 from mgx_mlir.core.errors import FileError
-from mgx_mlir.targets.cache import default_cache
+from mgx_mlir.targets.cache import MODELS, default_cache
 from mgx_mlir.targets.digests import digest
 from mgx_mlir.text.blocks import BlockWeights
 from mgx_mlir.text.gguf_blocks import blocks_of, held
@@ -128,7 +128,7 @@ class Gguf:
         versions = mgx_mlir.__version__, metadata.version("transformers")
         factors = self._header.tensors.get(_FACTORS)  # the config depends on them too
         more = () if factors is None else (self._bytes(factors),)
-        found = cache.root / "text" / digest(*versions, self._header.digest, *more)
+        found = cache.root / MODELS / digest(*versions, self._header.digest, *more)
         if not found.is_dir():
             found.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             with tempfile.TemporaryDirectory(dir=found.parent) as beside:
@@ -136,6 +136,8 @@ class Gguf:
                 with contextlib.suppress(OSError):  # another process was first
                     os.rename(beside, found)
                     os.mkdir(beside)  # named before the folder is removed
+        with contextlib.suppress(OSError):  # when it was used last
+            os.utime(found)
         return found
 
     def _write(self, folder: str) -> None:

@@ -197,13 +197,16 @@ def cached(key: str | None, options: CompileOptions) -> tuple[CompiledProgram, C
     """Return the program that `keep` stored under a key; None where none is valid."""
     # start-up: only a compile needs these
     from mgx_mlir.compiler.program_cache import find_program
-    from mgx_mlir.targets.cache import default_cache
+    from mgx_mlir.targets.cache import MODELS, default_cache
 
     store = default_cache()
     if store is None or key is None:
         return None
     try:
-        row = json.loads((store.root / "text" / key).read_bytes())
+        path = store.root / MODELS / key
+        row = json.loads(path.read_bytes())
+        with contextlib.suppress(OSError):  # a cache that is read alone
+            os.utime(path)
         shape = CacheShape.of_json(json.dumps(row["shape"]))
         made = find_program(str(row["program"]), options, b"")
     except (OSError, ValueError, KeyError, TypeError, FileError):
@@ -219,12 +222,12 @@ def keep(key: str | None, program_key: str | None, shape: CacheShape) -> None:
     """Store the cache entry that maps a checkpoint to its program; a full disk loses only the
     entry.
     """
-    from mgx_mlir.targets.cache import default_cache
+    from mgx_mlir.targets.cache import MODELS, default_cache
 
     store = default_cache()
     if store is None or key is None or program_key is None or store.standing != "own":
         return
-    path = store.root / "text" / key
+    path = store.root / MODELS / key
     row = json.dumps({"program": program_key, "shape": asdict(shape)})
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import mgx_mlir
+from mgx_mlir.targets.cache import Cache
 from tests.driver.conftest import Driver
 
 OTHER = """
@@ -89,6 +90,19 @@ def test_a_cache_is_carried_elsewhere(
     assert compiled(models / "mnist.onnx")
     assert driver("cache", "prune", "--limit", "1").lines[0].startswith("removed 3 entries")
     assert driver("cache", "list").out == ""
+
+
+def test_what_language_models_keep_is_listed_and_pruned(driver: Driver, home: Path) -> None:
+    store = Cache()
+    (store.root / "model" / "folder").mkdir(parents=True)
+    (store.root / "model" / "folder" / "tokenizer.json").write_text("x" * 2000)
+    (store.root / "model" / "key").write_text("{}")
+    rows = [r.split() for r in driver("cache", "list").lines]
+    assert sorted((r[0], r[1], r[-1]) for r in rows) == [
+        ("model", "0.000", "key"), ("model", "0.002", "folder"),
+    ]  # fmt: skip
+    assert driver("cache", "prune", "--limit", "1").lines == ["removed 2 entries, 0.0 MB"]
+    assert list((store.root / "model").iterdir()) == []
 
 
 def test_what_is_no_archive_is_refused(driver: Driver, home: Path, models: Path) -> None:

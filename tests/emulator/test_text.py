@@ -1,0 +1,58 @@
+"""Text generation on emulated AMD GPUs: the tokens of the CPU."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import mgx_mlir
+from mgx_mlir import text
+from mgx_mlir.text import Engine, Request, Sampling
+from mgx_mlir.text.onnx_folder import OnnxFolder
+from tests.text.fake import Letters
+from tests.text.test_onnx_folder import ROWS, STAYS, reference, write
+
+pytestmark = pytest.mark.emulator
+ARCHS = ["gfx942", "gfx1201"]
+
+
+@pytest.mark.parametrize("arch", ARCHS)
+def test_an_onnx_decoder(tmp_path: Path, arch: str, library: Path) -> None:
+    """Chunks of prompts, and steps of one and two answers, by one program."""
+    write(tmp_path, STAYS)
+    folder = OnnxFolder(tmp_path)
+    program = mgx_mlir.compile(str(folder.file), "gpu", arch=arch, emulate=True)
+    decoder = folder.decoder(program, 2, ROWS)
+    with Engine(decoder, Letters, chunk=4) as engine:
+        made = [Request([2], 6), Request(list(range(3, 9)), 6, Sampling(0.8, seed=1))]
+        alone = [[p.token for p in engine.submit(r)] for r in made]
+        together = [engine.submit(r) for r in made]
+        assert [[p.token for p in h] for h in together] == alone
+    tokens = [2]
+    for _ in range(6):
+        tokens.append(int(np.argmax(reference(tokens)[-1])))
+    assert alone[0] == tokens[1:]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("arch", ARCHS)
+@pytest.mark.parametrize("weights", [None, "int4"])
+def test_a_checkpoint(tmp_path: Path, arch: str, weights: str | None, library: Path) -> None:
+    pytest.importorskip("torch")
+    pytest.importorskip("transformers")
+    from tests.text import tiny
+
+    tiny.save(tmp_path)
+    how = {"slots": 2, "weights": weights}
+    cpu = text.load(tmp_path, **how)  # type: ignore[arg-type]
+    gpu = text.load(tmp_path, target="gpu", arch=arch, emulate=True, **how)  # type: ignore[arg-type]
+    made = [
+        Request(cpu.tokens(prompt), 12, Sampling(0.7 * i, seed=4), stop_tokens=frozenset())
+        for i, prompt in enumerate(("the quick brown fox", "lazy dog"))
+    ]
+    want = [[p.token for p in cpu.engine().submit(r)] for r in made]
+    assert len(set(want[0] + want[1])) > 8
+    together = [gpu.engine().submit(r) for r in made]
+    assert [[p.token for p in h] for h in together] == want
