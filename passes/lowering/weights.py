@@ -72,4 +72,4 @@ class Weights:
                 op.operation.erase()
                 del self.arrays[name]
         for name, array in self.arrays.items():
-            self.arrays[name] = array if array.flags.c_contiguous else literals.aligned(array)
+            self.arrays[name] = literals.aligned(array)

@@ -6,7 +6,8 @@ import numpy as np
 
 import mgx_mlir as migraphx
 import mgx_mlir.passes
-from mgx_mlir.core.literals import WeightStore, own
+from mgx_mlir.compiler.compiled import IreeProgram
+from mgx_mlir.core.literals import WeightStore, is_aligned, own
 from mgx_mlir.core.weight_files import used_keys
 from mgx_mlir.rewrite.passes import resolve, run_pipeline
 from tests.formats.greedy import long_line, model, n
@@ -106,3 +107,14 @@ def test_what_is_kept_without_a_copy_has_all_elements_of_a_kept_array() -> None:
     ):
         assert store.add_reordered(other) is None
     assert store.add_reordered(own(np.ones((3, 4), np.float32)).T) is None, "nobody keeps it"
+
+
+def test_folded_weights_are_aligned_once_they_are_parameters() -> None:
+    halves = {f"w{i}": np.random.default_rng(i).random((300, 401), np.float32) for i in range(2)}
+    nodes = [n("Concat", "w0,w1", "w", axis=0), n("Add", "w,x", "y")]
+    made = migraphx.compile(model(nodes, **halves), "cpu", cache=False)
+    assert isinstance(made, IreeProgram)
+    assert any(a.size >= 600 * 401 for a in made.params.values())
+    assert all(map(is_aligned, made.params.values()))
+    found = made.run({"x": np.float32([1])})[0]
+    np.testing.assert_array_equal(found, np.concatenate(list(halves.values())) + np.float32(1))
