@@ -20,7 +20,7 @@ class TruncateFloat(Pass):
     """Compute the listed ops in a narrower float type.
 
     Their f32 and f64 operands are converted to it, and their results back. Arguments and results
-    of the program keep their types; conversions there and back meet between two ops and are
+    of the program keep their types; conversions to the type and back meet between two ops and are
     dropped by eliminate_convert. An op that does not accept the type stays. So do quantizelinear
     and dequantizelinear unless they are listed, as f16 often cannot represent their scales. Finite
     values that are too large become the largest finite one.

@@ -71,13 +71,14 @@ def sentences(page: str) -> Iterator[str]:
     for line in text.splitlines():
         if not line.strip() or line.startswith(("#", "|", "<")):
             parts.append([])
-        elif re.match(r"\s*(?:\*|\d+\.) ", line):
+        elif re.match(r"\s*(?:[*-]|\d+\.) ", line):
             parts.append([line.strip()])
         else:
             parts[-1].append(line.strip())
     for part in parts:
         plain = re.sub(r"`[^`]*`", "x", " ".join(part))
         plain = re.sub(r"\[[^\]]*\]\([^)]*\)", "x", plain)
+        plain = re.sub(r"\bx(?:, x)+\b", "x", plain)  # a list of names is read as one
         yield from re.split(r"(?<=[.!?:;])\s+", plain)
 
 

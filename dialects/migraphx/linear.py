@@ -1,4 +1,4 @@
-"""Matrix products and convolutions."""
+"""Matmuls and convolutions."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from mgx_mlir.dialects.migraphx.windows import (
 
 
 def dot_dims(a: TensorType, b: TensorType) -> tuple[int, ...]:
-    """Return the dims of a batched matrix product; ShapeError where the operands do not fit."""
+    """Return the dims of a batched matmul; ShapeError where the operands do not fit."""
     check(
         a.rank >= 2 and a.rank == b.rank,
         lambda: f"expected operands of one rank, 2 or more, got {a} and {b}",
@@ -60,7 +60,7 @@ def dot_dims(a: TensorType, b: TensorType) -> tuple[int, ...]:
 
 
 class Dot(Op, name="dot"):
-    """The batched matrix product of `a` (.., M, K) and `b` (.., K, N).
+    """The batched matmul of `a` (.., M, K) and `b` (.., K, N).
 
     One dtype, not bool; equal rank of 2 or more, equal batch dims (broadcast before). 16- and
     8-bit floats accumulate in f32 and round once; integers wrap. MIGraphX `dot`.

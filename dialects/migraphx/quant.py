@@ -413,7 +413,7 @@ def _to_i32(total: np.ndarray, x: np.ndarray) -> np.ndarray:
 
 
 class QuantDot(Op, name="quant_dot"):
-    """The batched matrix product of 8-bit operands: integers sum in i32, f8 values in f32.
+    """The batched matmul of 8-bit operands: integers sum in i32, f8 values in f32.
 
     `a` (.., M, K) and `b` (.., K, N) are i8 or ui8 (each of either), or of one f8 type; equal
     rank >= 2 and batch dims. `scales` are none, or one for each operand and of its dims, which

@@ -401,7 +401,7 @@ def to_float(b: ScalarBuilder, x: Scalar, dtype: DType) -> Scalar:
 def to_bf16(b: ScalarBuilder, x: Scalar) -> Scalar:
     """Round an f32 to bf16 on its bits, in f32; infinite from halfway beyond the largest on.
 
-    Compilers that compute bf16 in f32 take a conversion there and back for nothing.
+    Compilers that compute bf16 in f32 treat a conversion to bf16 and back as no change.
     """
     bits = b.bitcast(x, dtypes.UINT32)
     odd = b.and_(b.shr(bits, 16), 1)

@@ -1,4 +1,4 @@
-"""Matrix products of any rank and einsum, for every file format."""
+"""Matmuls of any rank and einsum, for every file format."""
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ def _diagonals(b: Builder, x: Value, labels: list[str]) -> tuple[Value, list[str
 
 
 def _broadcast(b: Builder, parts: list[tuple[Value, list[str]]]) -> list[tuple[Value, list[str]]]:
-    """Return operands whose axes of an ellipsis agree, where only the run knows which are 1."""
+    """Return operands whose axes of an ellipsis agree; which are 1 is known only at run time."""
     for i, (x, labels) in enumerate(parts):
         for y, others in parts[:i] + parts[i + 1 :]:
             shared = [c for c in labels if c.isdigit() and c in others]

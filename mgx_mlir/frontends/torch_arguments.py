@@ -294,19 +294,19 @@ def chosen_symmetric_scale(
 
 
 def addmm(x: Any, left: Any, right: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
-    """Return a sum with a matrix product, of numbers that only a run knows."""
+    """Return a sum with a matmul, of numbers known only at run time."""
     if _is_plain(beta) and _is_plain(alpha):
         return NotImplemented
     return x * beta + _scaled(left @ right, alpha)
 
 
 def addbmm(x: Any, left: Any, right: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
-    """Return a sum with matrix products."""
+    """Return a sum with matmuls."""
     return _sum(x, lambda: (left @ right).sum(0), beta, alpha)
 
 
 def baddbmm(x: Any, left: Any, right: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
-    """Return a sum with each of many matrix products."""
+    """Return a sum with each of many matmuls."""
     return _sum(x, lambda: left @ right, beta, alpha)
 
 

@@ -2,7 +2,7 @@
 
 A program has tensors only. Where a model takes or gives a list of tensors, the elements of `x` are
 the parameters or results `x[0]`, `x[1]`, ..; an optional is its content, or absent. A list whose
-length only the run knows is one result: its elements are the rows.
+length known only at run time is one result: its elements are the rows.
 """
 
 from __future__ import annotations

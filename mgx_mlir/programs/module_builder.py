@@ -336,7 +336,7 @@ class ModuleBuilder:
         places = [_place(self.block, v) for v in values]
         end.erase()
         self.block.append_to(region)
-        # the old handles of the block and its arguments hang on the function, which goes
+        # the old handles of the block and its arguments refer to the function, which goes
         self.block = region.blocks[0]
         self.attached = True
         function.erase()

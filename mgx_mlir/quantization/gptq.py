@@ -1,7 +1,7 @@
-"""4-bit codes of a product's weights that make up for each other's rounding, by its inputs.
+"""4-bit codes of a product's weights that compensate each other's rounding, by its inputs.
 
 After Frantar et al., GPTQ (2023): the inputs' weights are rounded one after the other, and what a
-rounding changes in the product is made up for by the weights that are not rounded yet, as far as
+rounding changes in the product is compensated by the weights that are not rounded yet, as far as
 the inputs of the samples go together. How far they do is in the sums of their products.
 """
 
@@ -93,7 +93,7 @@ def _factor(sums: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
 
 
 def _rounded(w: np.ndarray, grid: Grid, order: np.ndarray, upper: np.ndarray) -> np.ndarray:
-    """Round the weights of one input after the other, and make up for it with those to come."""
+    """Round the weights of one input after the other; later ones compensate the error."""
     groups = order // grid.group
     step = grid.step[:, 0].astype(np.float32)[groups]
     zero = grid.zero[:, 0].astype(np.float32)[groups]

@@ -493,7 +493,7 @@ class Grouping:
         )
 
     def dynamic_extents(self, k: PlannedKernel) -> int:
-        """Return how many extents only the run knows, of all that a kernel reads and gives."""
+        """Return the number of dynamic extents among a kernel's operands and results."""
         types = [TensorType.of(v) for v in k.inputs]
         types += [TensorType.of(r) for j in k.results for r in self.ops[j].results]
         return sum(d == DYN or is_named(d) for t in types for d in t.dims)

@@ -84,7 +84,7 @@ def _dynamic_windows(
     e: LoweringContext, op: ir.Operation, body: ir.Block, anchor: ir.OpView | None
 ) -> list[Extent]:
     """Return the extents of a convolution's result [n, oh, ow], where it becomes a matmul of
-    windows of an operand whose sizes the run decides; empty for others."""
+    windows of an operand with dynamic sizes; empty for others."""
     if not isinstance(anchor, Convolution | QuantConvolution):
         return []
     if isinstance(e.scope.exprs.get(anchor.weights), WindowRows):

@@ -102,7 +102,7 @@ class Ones:
         for axis in axes:
             assert isinstance(value, ir.Value)
             if self.strict:
-                raise NotSupported("a value whose rank the run decides")
+                raise NotSupported("a value whose rank is known only at run time")
             other = b.not_(compare(b, "equal", extent(b, value, axis), 1))
             what = f"another extent than 1 of dim {axis}, which would be left out"
             value = require(b, value, other, what)

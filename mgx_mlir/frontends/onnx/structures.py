@@ -38,12 +38,12 @@ class _Absent(HostValue):
 
 @dataclass(frozen=True)
 class DynamicList(HostValue):
-    """A sequence whose length only the run knows: elements of the same dims, stacked."""
+    """A sequence whose length is known only at run time: elements of the same dims, stacked."""
 
     stack: Value
 
     def describe(self) -> str:
-        return "a sequence whose length only the run knows"
+        return "a sequence whose length is known only at run time"
 
 
 @dataclass(frozen=True)

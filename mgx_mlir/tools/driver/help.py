@@ -12,7 +12,7 @@ from mgx_mlir.tools.driver.options import options_of
 
 WIDEST = 100  # columns; longer lines are hard to read
 NARROWEST = 40
-COLUMN = 34  # column of an option's explanation, on a terminal that has room for it
+COLUMN = 34  # column of an option's explanation, on a terminal that is wide enough
 
 
 def width() -> int:

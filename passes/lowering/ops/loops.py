@@ -347,7 +347,7 @@ class _Loop:
         return insert_slice(e, element, buffer, [row, *[0] * len(own)], [1, *own])
 
     def grown(self, s: _Scan, buffer: ir.Value, number: ir.Value, element: ir.Value) -> ir.Value:
-        """Return the buffer with room for one more element: twice the size where it is full."""
+        """Return the buffer with capacity for one more element: twice the size if it is full."""
         e, extents, own = self.e, self.e.extents(buffer), self.e.extents(element)
         at_first = s.rows is not None
         full = index.compare(e, index.EQ, number, 0 if at_first else extents[0])

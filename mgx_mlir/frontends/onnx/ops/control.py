@@ -406,7 +406,7 @@ def counted_loop(
 def _iterations(
     b: Builder, count: Value, going: Value, again: Value, argument: Value
 ) -> tuple[int, bool]:
-    """Return how often the loop runs, and True; DYN and False where only the run knows."""
+    """Return how often the loop runs, and True; DYN and False if the count is dynamic."""
     known, start = b.const(count), b.const(going)
     always = _passed_on(again) == argument or _is_true(b, again)
     if known is None or start is None or not start.all() or not always:

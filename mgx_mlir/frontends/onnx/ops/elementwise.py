@@ -71,7 +71,7 @@ def legacy_operand(b: Builder, x: Value, y: Value, axis: int | None, broadcast: 
     axis = axis_in(axis, len(dims))
     after = len(dims) - axis - len(own)
     if after < 0:
-        raise ModelError(f"axis {axis} leaves no room for dims {own} in {dims}")
+        raise ModelError(f"axis {axis} is too far right for dims {own} in {dims}")
     return unsqueeze(b, y, range(len(own), len(own) + after))
 
 

@@ -1,4 +1,4 @@
-"""Matrix products: MatMul, Gemm, Einsum."""
+"""Matmuls: MatMul, Gemm, Einsum."""
 
 from __future__ import annotations
 

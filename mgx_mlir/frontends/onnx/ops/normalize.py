@@ -295,7 +295,7 @@ def group_normalization_18(
     dims = b.dims(x)
     _check_groups(dims, num_groups)
     if dims[1] == DYN:
-        raise NotSupported("scales of groups with a number of channels that the run knows only")
+        raise NotSupported("scales of groups with a number of channels known only at run time")
     each = dims[1] // num_groups
 
     def per_channel(v: Value) -> Value:

@@ -197,7 +197,7 @@ def top_k_1(b: Builder, node: Node, x: Value, *, k: int, axis: int = -1) -> Outp
 def cum_sum(
     b: Builder, node: Node, x: Value, axis: Value, *, exclusive: int = 0, reverse: int = 0
 ) -> Value:
-    """Import CumSum; an axis that only the run knows is chosen from all of them."""
+    """Import CumSum; an axis known only at run time is chosen from all of them."""
     rank = len(b.dims(x))
     options = {"exclusive": bool(exclusive), "reverse": bool(reverse)}
     known = b.const(axis)
@@ -260,7 +260,7 @@ def hardmax_1(b: Builder, node: Node, x: Value, *, axis: int = 1) -> Value:
 def cum_prod(
     b: Builder, node: Node, x: Value, axis: Value, *, exclusive: int = 0, reverse: int = 0
 ) -> Value:
-    """Import CumProd; an axis that only the run knows is chosen from all of them."""
+    """Import CumProd; an axis known only at run time is chosen from all of them."""
     rank = len(b.dims(x))
 
     def along_axis(at: int) -> Value:

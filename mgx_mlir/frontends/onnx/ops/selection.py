@@ -25,7 +25,7 @@ def non_max_suppression(
     center_point_box: int = 0,
     use_dyn_output: int = 1,
 ) -> Value:
-    """Import NonMaxSuppression; only the run knows how many boxes are left.
+    """Import NonMaxSuppression; the number of boxes left is known only at run time.
 
     `use_dyn_output` is MIGraphX's own: there 0 fills up the result, here it is as in ONNX.
     """
@@ -41,7 +41,7 @@ def non_max_suppression(
 def unique(
     b: Builder, node: Node, x: Value, *, axis: int | None = None, sorted: int = 1
 ) -> tuple[Any, ...]:
-    """Import Unique; only the run knows how many values are left."""
+    """Import Unique; the number of values left is known only at run time."""
     if axis is None:
         return b.unique(x, sorted=bool(sorted))
     return b.unique(x, axis=axis_in(axis, len(b.dims(x))), sorted=bool(sorted))

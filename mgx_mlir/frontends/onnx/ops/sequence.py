@@ -115,7 +115,7 @@ def sequence_at(b: Builder, node: Node, sequence: Held, position: Value) -> Valu
 def sequence_insert(
     b: Builder, node: Node, sequence: Held, tensor: Value, position: Value | None = None
 ) -> TensorList:
-    """Import SequenceInsert, also at a position that only the run knows."""
+    """Import SequenceInsert, also at a position known only at run time."""
     items = list(_items(sequence))
     if form_of(tensor) != TENSOR:
         raise ModelError(f"expected a tensor to insert, got {describe(form_of(tensor))}")
@@ -139,7 +139,7 @@ def sequence_insert(
 def sequence_erase(
     b: Builder, node: Node, sequence: Held, position: Value | None = None
 ) -> TensorList:
-    """Import SequenceErase, also at a position that only the run knows."""
+    """Import SequenceErase, also at a position known only at run time."""
     items = list(_items(sequence))
     n = len(items)
     if not n:
@@ -202,7 +202,7 @@ def _in_parts_of(b: Builder, node: Node, x: Value, axis: int, split: Value) -> S
 
 
 def _open_parts(b: Builder, node: Node, x: Value, axis: int, split: Value) -> DynamicParts:
-    """Parts of one size, whose number only the run knows."""
+    """Parts of one size, whose number is known only at run time."""
     part = within(b, convert(b, split, INT64), "split", 1)
     known = b.const(part)
     size = extent(b, x, axis)

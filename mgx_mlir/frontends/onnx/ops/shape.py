@@ -75,7 +75,7 @@ def flatten(b: Builder, node: Node, x: Value, *, axis: int = 1) -> Value:
 
 @onnx_op("Squeeze", since=13)
 def squeeze_op(b: Builder, node: Node, x: Value, axes: Value | None = None) -> Value:
-    """Import Squeeze, also of axes that only the run knows."""
+    """Import Squeeze, also of axes known only at run time."""
     if axes is None:
         return squeeze_1(b, node, x)
     known = b.const(axes)
@@ -104,7 +104,7 @@ def _squeeze_ones(b: Builder, node: Node, x: Value) -> Value:
 
 @onnx_op("Unsqueeze", since=13)
 def unsqueeze_op(b: Builder, node: Node, x: Value, axes: Value) -> Value:
-    """Import Unsqueeze, also of axes that only the run knows."""
+    """Import Unsqueeze, also of axes known only at run time."""
     known = b.const(axes)
     if known is not None:
         return unsqueeze_1(b, node, x, axes=[int(a) for a in known.reshape(-1)])

@@ -69,7 +69,7 @@ def constant_fill(
     elif input_as_shape:
         known = b.const(x)
         if known is None:
-            raise NotSupported("dims that only the run knows")
+            raise NotSupported("dims known only at run time")
         dims = [int(d) for d in known.reshape(-1)]
     else:
         dims = static_dims(b, x, "ConstantFill")

@@ -246,7 +246,7 @@ def split(b: Builder, node: Node, axis: Value, x: Value, *, num_split: int) -> O
 def split_v(
     b: Builder, node: Node, x: Value, sizes: Value, axis: Value, *, num_split: int
 ) -> Outputs:
-    """Import SplitV by sizes, of which one may be -1, or that only the run knows."""
+    """Import SplitV by sizes, of which one may be -1, or known only at run time."""
     dims = b.dims(x)
     at = axis_in(node.ints(axis, "split_dim")[0], len(dims))
     known = b.const(sizes)

@@ -157,7 +157,7 @@ def _scalar_zero(b: Builder, x: Value) -> Value:
     return b.literal(np.zeros((), b.dtype(x).np))
 
 
-# ---- main diagonals of matrices whose dims only the run knows ------------------------------------
+# ---- main diagonals of matrices of dynamic dims ------------------------------------------------
 
 
 def _on_diagonal(b: Builder, rows: Extent, columns: Extent) -> Value:

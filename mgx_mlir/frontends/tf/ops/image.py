@@ -65,7 +65,7 @@ def to_hsv(b: Builder, x: Value) -> tuple[Value, Value, Value]:
 
 
 def to_rgb(b: Builder, hue: Value, saturation: Value, value: Value) -> Value:
-    """Compute each channel: the value less a part of the chroma that hangs on the hue's
+    """Compute each channel: the value less a part of the chroma that depends on the hue's
     distance.
     """
     chroma = b.mul(saturation, value)

@@ -78,7 +78,7 @@ def fake_quant_channels(
     return _fake(b, x, low, high, num_bits, narrow_range)
 
 
-# ---- there and back ----------------------------------------------------------------------------
+# ---- quantise and dequantise -------------------------------------------------------------------
 
 
 def _rounding(mode: str) -> Callable[[Builder, Value], Value]:

@@ -90,7 +90,7 @@ def _register_arg(name: str, op: str) -> None:
         if rank != 1:
             dims = set(b.dims(x))
             if len(dims) != 1:
-                node.ints(axis, "dimension")  # refused: the result's dims hang on it
+                node.ints(axis, "dimension")  # refused: the result's dims depend on it
         wanted = flags(b, b.reshape(convert(b, axis, INT64), dims=[1]), rank)
         out = None
         for i in range(rank):

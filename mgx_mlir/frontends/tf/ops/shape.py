@@ -89,7 +89,7 @@ def reshape_op(b: Builder, node: Node, x: Value, shape: Value) -> Value:
 
 @tf_op("ExpandDims")
 def expand_dims(b: Builder, node: Node, x: Value, axis: Value) -> Value:
-    """Import ExpandDims, also at an axis that only the run knows."""
+    """Import ExpandDims, also at an axis known only at run time."""
     known = b.const(axis)
     if known is None:
         return b.reshape(x, inserted_dims(b, x, b.reshape(axis, dims=[1])))

@@ -202,5 +202,5 @@ def part_of(chunks: int, blocks: int, run: int = 1) -> int:
 
 
 def most_chunks(blocks: int) -> int:
-    """Return how many chunks of a block of rows scratch has room for."""
+    """Return how many chunks of a block of rows fit in scratch."""
     return _SCRATCH // (_ROW_BYTES * ROWS * blocks)

@@ -325,7 +325,7 @@ REPEAT = KernelRule("repeat", (), _match_repeat, _repeated)
 SPREAD = KernelRule("spread", (), _match_spread, _spread)
 
 
-# ---- a broadcast: the run decides which extents are 1 ------------------------------------------
+# ---- a broadcast: which extents are 1 is known only at run time ---------------------------------
 
 
 def broadcast(

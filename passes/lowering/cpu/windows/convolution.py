@@ -122,7 +122,7 @@ def _across(shape: ConvShape, cut: ConvPlan, isa: Isa) -> ConvPlan:
 
 
 def _strip(shape: ConvShape, pixels: int) -> _Strip | None:
-    """Return the widest columns that leave room for enough channels, else the most channels."""
+    """Return the widest columns at which enough channels fit, else the most channels."""
     best = None
     for columns in _widths(shape.counts[1], pixels):
         block = _block(shape, columns)
