@@ -6,6 +6,9 @@ import errno
 import logging
 import os
 import signal
+import subprocess
+import sys
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -148,16 +151,17 @@ def test_another_head_compiles_its_own_kernels_alone(libraries: list[int]) -> No
     assert 0 < sum(libraries) < first
 
 
-def test_a_damaged_library_is_compiled_again(libraries: list[int]) -> None:
+@pytest.mark.parametrize("kind", ["kernel", "library"])
+def test_a_damaged_entry_is_compiled_again(kind: Any, libraries: list[int]) -> None:
     compiled(net())
     store = default_cache()
     assert store is not None
-    found = [e for e in store.entries() if e.kind == "library"]
+    found = [e for e in store.entries() if e.kind == kind]
     assert {e.kind for e in store.entries()} >= {"kernel", "library"}
     for entry in found:
-        path = store.path("library", entry.key)
+        path = store.path(kind, entry.key)
         data = bytearray(path.read_bytes())
-        data[len(data) // 2] ^= 0xFF
+        data[len(data) // 2 if kind == "library" else 60] ^= 0xFF  # in its code, in its header
         path.chmod(0o600)
         path.write_bytes(bytes(data))
     libraries.clear()
@@ -205,6 +209,46 @@ def test_compilers_at_once_share_kernels(libraries: list[int]) -> None:
     libraries.clear()
     compiled(one_op("Add", "Sub", "Mul"))
     assert libraries == []
+
+
+COMPILE = """
+import sys
+import numpy
+from mgx_mlir.compiler.compile import compile
+from mgx_mlir.targets import apart
+
+apart.SMALL = 0
+made = compile(open(sys.argv[1], "rb").read(), "cpu")
+found = made.run({"x": numpy.load(sys.argv[2])})
+print(made.executable.via, *found[0].ravel().tolist())
+"""
+
+
+def test_processes_at_once_and_a_killed_one_share_kernels(tmp_path: Path) -> None:
+    """Processes that begin together, one of which is killed, leave a cache that is whole."""
+    np.save(tmp_path / "x.npy", inputs()["x"])
+    begun: list[subprocess.Popen[str]] = []
+    for layers in (2, 3, 4, 5):
+        model = tmp_path / f"{layers}.onnx"
+        model.write_bytes(net(layers=layers))
+        command = [sys.executable, "-c", COMPILE, str(model), str(tmp_path / "x.npy")]
+        begun.append(subprocess.Popen(command, stdout=subprocess.PIPE, text=True))
+    store = default_cache()
+    assert store is not None
+    while not any(e.kind == "library" for e in store.entries()):
+        assert any(p.poll() is None for p in begun)
+        time.sleep(0.01)
+    begun[-1].kill()
+    for process, layers in zip(begun, (2, 3, 4), strict=False):
+        via, *values = process.communicate(timeout=300)[0].split()
+        assert (process.returncode, via) == (0, "workers")
+        wanted = compiled(net(layers=layers), cache=False).run(inputs())[0]
+        np.testing.assert_allclose(np.array(values, np.float32), wanted.ravel(), rtol=1e-5)
+    begun[-1].communicate()
+    made = compiled(net(layers=5))
+    assert np.isfinite(made.run(inputs())[0]).all()
+    left = [p for p in (store.root / "locks").glob("*") if p.is_file()]
+    assert not left, left
 
 
 def test_a_killed_worker_leaves_a_compile_as_one_module(
