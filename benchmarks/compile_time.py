@@ -1,11 +1,15 @@
 """What a cold compile costs on the cpu target: CPU seconds by stage, and peak memory.
 
     python benchmarks/compile_time.py resnet50.onnx bert_base.onnx --passes --json out.json
+    python benchmarks/compile_time.py resnet50.onnx --workers 1 2 16
     python benchmarks/compile_time.py resnet50.onnx --engines onnxruntime openvino
 
 Each model is compiled in a process of its own, without the cache. CPU seconds stand on a busy
 machine, which seconds of the clock do not. "start" is Python with the package imported; "IREE" is
-the backend's processes with all their threads; memory is that of all processes at once. With
+the backend's processes with all their threads; memory is that of all processes at once.
+--workers says what the clock would show on an idle machine with as many workers, by a model of the
+phases: the caller's CPU time, and each request to a worker with its CPU time, which begins no
+earlier than the caller had made it. The first free worker takes the next request in order. With
 --engines each engine of `engines.py` is imported, takes the model and makes its first call in a
 process of its own: seconds of the clock and of CPU, and peak memory. inductor takes models by the
 names of `models.py`.
@@ -19,7 +23,7 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -29,6 +33,8 @@ sys.path.insert(0, str(ROOT))
 from benchmarks.engines import ENGINES  # noqa: E402
 from benchmarks.measure import run_measured, write_json  # noqa: E402
 
+Figures: TypeAlias = tuple[dict[str, Any], list[str]]  # and the lines of their table
+KERNELS = ("kernels", "library")  # requests to workers that wait for kernels alone
 STAGES = ("start", "import", "passes", "lowering", "iree", "rest")
 
 # runs in a process of its own: argv is the model
@@ -58,6 +64,27 @@ def timed(name, stage):
 for name, stage in {"import": "read", "passes": "optimize", "lowering": "lower"}.items():
     setattr(Compilation, stage, timed(name, getattr(Compilation, stage)))
 
+from mgx_mlir.targets.worker_pool import Pool
+
+made, begun, requests = {}, {}, []  # requests: kind, caller's time, worker's seconds
+submit, begin, end = Pool.submit, Pool.begin, Pool.end
+def used(worker):
+    with open(f"/proc/{worker.process.pid}/stat") as f:
+        fields = f.read().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / 100  # ticks of 10 ms
+def noted_submit(self, header, payload, reader):
+    made[id(header)] = own()
+    submit(self, header, payload, reader)
+def noted_begin(self, worker, header, payload=b""):
+    begun[worker] = header["kind"], made.get(id(header), own()), used(worker)
+    begin(self, worker, header, payload)
+def noted_end(self, worker):
+    kind, at, before = begun[worker]
+    reply = end(self, worker)
+    requests.append([kind, at, used(worker) - before])
+    return reply
+Pool.submit, Pool.begin, Pool.end = noted_submit, noted_begin, noted_end
+
 by_pass, run_pass, depth = {}, passes.run_pass, 0
 def timed_pass(step, module):
     global depth
@@ -73,11 +100,12 @@ passes.run_pass = timed_pass
 program = mgx_mlir.compile(sys.argv[1], target="cpu", threads=1)
 from mgx_mlir.targets.child import shared_compiler
 shared_compiler().close()
+requests.sort(key=lambda r: r[1])
 seconds["rest"] = own() - sum(seconds.values())
 seconds["iree"] = of(resource.RUSAGE_CHILDREN)
 stats = program.stats
 print(json.dumps({
-    "seconds": seconds, "passes": by_pass, "kernels": len(program.kernels),
+    "seconds": seconds, "passes": by_pass, "kernels": len(program.kernels), "requests": requests,
     "iree_peak": stats.iree_peak_memory,
     "own_peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
 }))
@@ -102,9 +130,37 @@ end = time.perf_counter()
 child = sys.modules.get("mgx_mlir.targets.child")
 if child is not None:
     child.shared_compiler().close()
-print(json.dumps({"compile": ready - start, "call": end - ready, "cpu": cpu() - used}))
+own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+print(json.dumps({"compile": ready - start, "call": end - ready, "cpu": cpu() - used, "own": own}))
 """
 ENVIRONMENT = {"MGX_CACHE": "0", "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": ""}
+
+
+class Table:
+    """A table of Markdown, printed row by row; `lines` has all of it."""
+
+    def __init__(self, head: Sequence[str]) -> None:
+        self.lines: list[str] = []
+        self.add(head)
+        self._line("|" + "---|" * len(head))
+
+    def add(self, cells: Sequence[str]) -> None:
+        """Print a row."""
+        self._line("| " + " | ".join(cells) + " |")
+
+    def _line(self, text: str) -> None:
+        self.lines.append(text)
+        print(text, flush=True)
+
+
+def write_part(page: Path, part: str, lines: Sequence[str]) -> None:
+    """Put a table into a page, between two comments that name it."""
+    begin, end = f"<!-- {part}: begin -->", f"<!-- {part}: end -->"
+    before, found, rest = page.read_text().partition(begin)
+    after = rest.partition(end)[2]
+    if not found or end not in rest:
+        raise SystemExit(f"error: {page} has no lines '{begin}' and '{end}'")
+    page.write_text("\n".join([before + begin, *lines, end + after]))
 
 
 def first_call(engine: str, model: Path, inputs: Path, folder: Path) -> dict[str, float]:
@@ -120,24 +176,33 @@ def first_call(engine: str, model: Path, inputs: Path, folder: Path) -> dict[str
     return json.loads(ran.stdout.splitlines()[-1]) | {"peak": ran.peak}
 
 
-def engines_table(models: Sequence[Path], engines: Sequence[str]) -> dict[str, Any]:
+ENGINES_HEAD = (
+    "model", "engine", "import and compile, s", "first call, s", "CPU s", "peak, MB", "all, MB"
+)  # fmt: skip
+
+
+def engine_row(model: str, engine: str, found: dict[str, float]) -> list[str]:
+    """A model's figures with an engine as the cells of a table."""
+    seconds = [f"{found[k]:.2f}" for k in ("compile", "call", "cpu")]
+    return [model, engine, *seconds, f"{found['own'] / 1e6:.0f}", f"{found['peak'] / 1e6:.0f}"]
+
+
+def engines_table(models: Sequence[Path], engines: Sequence[str]) -> Figures:
     """Print a row for each model and engine; return the figures."""
     from benchmarks.oracle import inputs_for
 
-    print("| model | engine | import and compile, s | first call, s | CPU s | peak, MB |")
-    print("|---|---|---|---|---|---|")
+    table = Table(ENGINES_HEAD)
     all_found: dict[str, Any] = {}
     for model in models:
         with tempfile.TemporaryDirectory() as folder:
             inputs = Path(folder, "inputs.npz")
-            np.savez(inputs, **inputs_for(model))
+            arrays: dict[str, Any] = dict(inputs_for(model))
+            np.savez(inputs, **arrays)
             for engine in engines:
                 found = first_call(engine, model, inputs, Path(folder))
                 all_found.setdefault(model.stem, {})[engine] = found
-                seconds = " | ".join(f"{found[k]:.2f}" for k in ("compile", "call", "cpu"))
-                peak = f"{found['peak'] / 1e6:.0f}"
-                print(f"| {model.stem} | {engine} | {seconds} | {peak} |", flush=True)
-    return all_found
+                table.add(engine_row(model.stem, engine, found))
+    return all_found, table.lines
 
 
 def compiled(model: Path) -> dict[str, Any]:
@@ -150,6 +215,43 @@ def compiled(model: Path) -> dict[str, Any]:
     if ran.code:
         raise SystemExit(f"error: {model.name} does not compile\n{ran.stderr}")
     return json.loads(ran.stdout.splitlines()[-1]) | {"peak": ran.peak, "wall": ran.seconds}
+
+
+def modelled(found: dict[str, Any], workers: int) -> tuple[float, float]:
+    """Seconds of the kernels' part, and of the whole compile, with so many workers, by the model.
+
+    The kernels' part is from the first library that the caller makes to the end of the last one.
+    """
+    free = [0.0] * workers
+    asked = [r for r in found["requests"] if r[0] in KERNELS]
+    for _, at, seconds in asked:
+        first = min(range(workers), key=free.__getitem__)
+        free[first] = max(free[first], at) + seconds
+    ends = max(free)
+    begins = min((at for kind, at, _ in asked if kind == "library"), default=ends)
+    host = sum(seconds for kind, _, seconds in found["requests"] if kind not in KERNELS)
+    caller = sum(s for stage, s in found["seconds"].items() if stage != "iree")
+    return ends - begins, max(caller, ends) + host
+
+
+def workers_table(models: Sequence[Path], counts: Sequence[int]) -> Figures:
+    """Print seconds by the model for each count of workers; return the figures."""
+    heads = [f"{part} with {n}, s" for part in ("kernels", "compile") for n in counts]
+    table = Table(("model", "libraries", "their CPU s", "longest", *heads))
+    all_found: dict[str, Any] = {}
+    for model in models:
+        all_found[model.stem] = found = compiled(model)
+        table.add(workers_row(model.stem, found, counts))
+    return all_found, table.lines
+
+
+def workers_row(name: str, found: dict[str, Any], counts: Sequence[int]) -> list[str]:
+    """A model's libraries, and its seconds with each count of workers, as cells."""
+    libraries = [s for kind, _, s in found["requests"] if kind == "library"]
+    parts = [modelled(found, n) for n in counts]
+    cells = [f"{sum(libraries):.1f}", f"{max(libraries, default=0.0):.2f}"]
+    cells += [f"{part[i]:.1f}" for i in (0, 1) for part in parts]
+    return [name, str(len(libraries)), *cells]
 
 
 def row(name: str, found: dict[str, Any]) -> str:
@@ -169,11 +271,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--engines", nargs="+", choices=sorted(ENGINES), help="compare import, compile, first call"
     )
+    parser.add_argument("--workers", nargs="+", type=int, help="the clock by a model of the phases")
+    parser.add_argument("--page", type=Path, help="write the table of these two into a page")
     arguments = parser.parse_args(argv)
-    if arguments.engines:
-        figures = engines_table(arguments.models, arguments.engines)
+    if arguments.engines or arguments.workers:
+        part = "engines" if arguments.engines else "workers"
+        measure: Any = engines_table if arguments.engines else workers_table
+        figures, lines = measure(arguments.models, arguments.engines or arguments.workers)
         if arguments.json is not None:
             write_json(arguments.json, figures)
+        if arguments.page is not None:
+            write_part(arguments.page, part, lines)
         return 0
     print("| model | " + " | ".join(STAGES) + " | all | peak, MB |")
     print("|---|" + "---|" * (len(STAGES) + 2))
