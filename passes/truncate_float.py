@@ -8,6 +8,7 @@ from typing import ClassVar
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.errors import PipelineError
 from mgx_mlir.core.ir import ir
+from mgx_mlir.passes.analysis.normed_sums import normed_sums
 from mgx_mlir.passes.analysis.retype import ALL, Retyping, ops_field, ops_option, type_option
 from mgx_mlir.rewrite.passes import Pass, option
 
@@ -23,12 +24,14 @@ class TruncateFloat(Pass):
     of the program keep their types; conversions to the type and back meet between two ops and are
     dropped by eliminate_convert. An op that does not accept the type stays. So do quantizelinear
     and dequantizelinear unless they are listed, as f16 often cannot represent their scales. Finite
-    values that are too large become the largest finite one.
+    values that are too large become the largest finite one. With wide-sums what
+    `passes/analysis/normed_sums.py` finds stays, unless ops are listed.
     """
 
     name: ClassVar[str] = "truncate_float"
     ops: tuple[str, ...] = ops_field()
     float_type: str = option("half", "the type to compute in: half, bf16 or an f8 type")
+    wide_sums: bool = option(False, "sums that norms read stay, and so do the norms")
 
     def __post_init__(self) -> None:
         ops_option(self.ops)
@@ -39,4 +42,6 @@ class TruncateFloat(Pass):
     def run(self, module: ir.Operation) -> bool:
         wide = frozenset((dtypes.FLOAT, dtypes.DOUBLE))
         target, ops = type_option(self.float_type), ops_option(self.ops)
-        return Retyping(wide, target, ops, _KEPT if ALL in ops else frozenset()).run(module)
+        skip = _KEPT if ALL in ops else frozenset[str]()
+        kept = normed_sums(module) if self.wide_sums and ALL in ops else ()
+        return Retyping(wide, target, ops, skip, kept=kept).run(module)

@@ -1,5 +1,6 @@
 // RUN: mgx-opt %s --mgx-truncate-float --split-input-file | filecheck %s
 // RUN: mgx-opt %s --mgx-truncate-float='ops=dot float-type=bf16' --split-input-file | filecheck %s --check-prefix=DOT
+// RUN: mgx-opt %s --mgx-truncate-float="float-type=bf16 wide-sums=true" --split-input-file | filecheck %s --check-prefix=WIDE
 
 // Each op has its conversions; results keep their types. (Whole numbers, exact in 16 bits.)
 // CHECK-LABEL: @ops
@@ -43,4 +44,28 @@ func.func @mixed(%c: tensor<4xi1>, %x: tensor<4xi32>) -> (tensor<2xf32>, tensor<
   %w = "migraphx.where"(%c, %f, %f) : (tensor<4xi1>, tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
   %0, %1 = "migraphx.topk"(%w) {k = 2 : i64, axis = 0 : i64} : (tensor<4xf32>) -> (tensor<2xf32>, tensor<2xi64>)
   return %0, %1 : tensor<2xf32>, tensor<2xi64>
+}
+
+// -----
+
+// A sum that a norm reads stays with the norm, and so does the lookup that it sums. A bias does not.
+// WIDE-LABEL: @norm
+// WIDE: "migraphx.gather"({{.*}}) {{.*}} -> tensor<2x4xf32>
+// WIDE: %[[P:.*]] = "migraphx.dot"({{.*}}) : (tensor<2x4xbf16>, tensor<4x4xbf16>) -> tensor<2x4xbf16>
+// WIDE: "migraphx.add"({{.*}}) : (tensor<2x4xbf16>, tensor<2x4xbf16>)
+// WIDE: %[[S:.*]] = "migraphx.add"({{.*}}) : (tensor<2x4xf32>, tensor<2x4xf32>)
+// WIDE: "migraphx.reduce_mean"(%[[S]]) {{.*}} : (tensor<2x4xf32>) -> tensor<2x1xf32>
+// WIDE: "migraphx.relu"({{.*}}) : (tensor<2x1xf32>)
+func.func @norm(%ti: tensor<8x4xi32>, %i: tensor<2xi64>, %wi: tensor<4x4xi32>, %bi: tensor<4xi32>) -> tensor<2x1xf32> {
+  %t = "migraphx.convert"(%ti) {target_type = f32} : (tensor<8x4xi32>) -> tensor<8x4xf32>
+  %w = "migraphx.convert"(%wi) {target_type = f32} : (tensor<4x4xi32>) -> tensor<4x4xf32>
+  %b = "migraphx.convert"(%bi) {target_type = f32} : (tensor<4xi32>) -> tensor<4xf32>
+  %x = "migraphx.gather"(%t, %i) {axis = 0 : i64} : (tensor<8x4xf32>, tensor<2xi64>) -> tensor<2x4xf32>
+  %0 = "migraphx.dot"(%x, %w) : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+  %1 = "migraphx.multibroadcast"(%b) {out_lens = array<i64: 2, 4>} : (tensor<4xf32>) -> tensor<2x4xf32>
+  %2 = "migraphx.add"(%0, %1) : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+  %3 = "migraphx.add"(%2, %x) : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+  %4 = "migraphx.reduce_mean"(%3) {axes = array<i64: 1>} : (tensor<2x4xf32>) -> tensor<2x1xf32>
+  %5 = "migraphx.relu"(%4) : (tensor<2x1xf32>) -> tensor<2x1xf32>
+  return %5 : tensor<2x1xf32>
 }

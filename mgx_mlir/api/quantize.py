@@ -47,7 +47,10 @@ def quantize_fp16(prog: program, ins_names: Sequence[str] = ("all",)) -> None:
 
 @interrupts.held
 def quantize_bf16(prog: program, ins_names: Sequence[str] = ("all",)) -> None:
-    """Compute the instructions of these names in bf16; as quantize_fp16."""
+    """Compute the instructions of these names in bf16; as quantize_fp16.
+
+    Of all instructions, sums of computed values that a norm reads and the norm stay in f32.
+    """
     _truncate(prog, ins_names, "bf16")
 
 
@@ -250,7 +253,8 @@ def _truncate(prog: program, ins_names: Sequence[str], float_type: str) -> None:
             f"ins_names has names that are not operators: {', '.join(unknown)}",
             notes=["expected names as the program prints them, or all"],
         )
-    truncate = f"mgx-truncate-float{{ops={','.join(ins_names)} float-type={float_type}}}"
+    wide = " wide-sums=true" if float_type == "bf16" else ""  # f16 has three more bits
+    truncate = f"mgx-truncate-float{{ops={','.join(ins_names)} float-type={float_type}{wide}}}"
     _run(prog, ["normalize_ops", OPTIMIZE, truncate, OPTIMIZE])
 
 

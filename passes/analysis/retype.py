@@ -31,6 +31,7 @@ from mgx_mlir.programs.program_ir import functions
 from mgx_mlir.rewrite.passes import make_pass, option, run_pass
 
 ALL = "all"
+_KEPT = "mgx.kept"
 # ops that depend on the bits or the type of their operands
 _NEVER = (
     Convert, BitCast, Literal, Capture, Undefined, Unknown, PackInt4, UnpackInt4, PackFp4,
@@ -54,13 +55,19 @@ class Retyping:
     ops: frozenset[str] = frozenset((ALL,))
     skip: frozenset[str] = frozenset()
     carry: bool = False
+    kept: Sequence[ir.Operation] = ()
 
     def run(self, module: ir.Operation) -> bool:
         """Apply to every op of the module but those inside kernels."""
         changed = False
+        # an attribute: an op's hash changes with its operands
+        for op in self.kept:
+            op.attributes[_KEPT] = ir.UnitAttr.get()
         for function in functions(module):
             for block in function.regions[0].blocks:
                 changed |= self._block(block, ChainMap())
+        for op in self.kept:
+            del op.attributes[_KEPT]
         if self.carry:  # remove unused conversions
             run_pass(make_pass("dead_code_elimination"), module)
         return changed
@@ -90,7 +97,7 @@ class Retyping:
             return False
         name = cls.mnemonic
         chosen = name in self.ops or (ALL in self.ops and name not in self.skip)
-        return chosen and self._has_type(op.operands)
+        return chosen and _KEPT not in op.attributes and self._has_type(op.operands)
 
     def _has_type(self, values: Iterable[ir.Value]) -> bool:
         return any(TensorType.of(v).dtype in self.types for v in values)

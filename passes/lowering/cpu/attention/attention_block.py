@@ -247,7 +247,7 @@ class Block:
             known = {source: unrounded(column[i])}
             known.update({x: rows[i] for x, rows in tiles.items()})
             for op in ops:
-                known[op.results[0]] = self.elements.pointwise(
+                known[op.results[0]] = self.elements.unrounded(
                     op.opview, [known[x] for x in op.operands]
                 )
             out.append(self.elements.f32(known[wanted], self.lanes))

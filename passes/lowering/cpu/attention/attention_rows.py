@@ -257,7 +257,7 @@ class Row:
                 if v not in known:
                     read = self.readers.operands[v]
                     known[v] = read(self.elements, [*self.at, last], self.lanes)
-            known[op.results[0]] = self.elements.pointwise(
+            known[op.results[0]] = self.elements.unrounded(
                 op.opview, [known[v] for v in op.operands]
             )
         return self.elements.f32(known[wanted], self.lanes)

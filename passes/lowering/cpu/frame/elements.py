@@ -181,6 +181,12 @@ class Elements:
         scalar: Any = getattr(cls, "scalar", None)
         return scalar(b, *args, **attributes_of(op.operation))
 
+    def unrounded(self, op: ir.OpView, args: Sequence[TypedScalar]) -> TypedScalar:
+        """Return `pointwise`, of 16 bits as the f32 that it is computed in."""
+        found = self.pointwise(op, args)
+        dtype = TensorType.of(op.operation.results[0]).dtype
+        return unrounded(found.value) if dtype.is_low_precision else found
+
     def choose(
         self,
         at: Index,
