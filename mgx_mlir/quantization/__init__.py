@@ -1,1 +1,1 @@
-"""Programs in 8 and 4 bits: what calibration sees, the ranges it chooses, and the rewriting."""
+"""Programs in 8 and 4 bits: calibration, the choice of ranges, and the rewriting."""

@@ -30,12 +30,12 @@ def why_unseen(value: ir.Value, block: ir.Block) -> str | None:
     while inner != block:
         op = inner.owner.operation
         if is_a(op, Loop):
-            if branch:  # a trip that does not take the branch has no element
+            if branch:  # an iteration that does not take the branch has no element
                 return "it is in a branch in the body of a Loop"
             if op.opview.padded:
-                return "it is in the body of a Loop that fills its results up with zeros"
+                return "it is in the body of a Loop that pads its results with zeros"
             if not TensorType.of(value).is_static:
-                return "it is in the body of a Loop, whose trips may have other dims each"
+                return "it is in the body of a Loop, whose iterations may differ in dims"
         elif not is_a(op, If):
             return "its operands are no tensors of the program's main function"
         branch = branch or is_a(op, If)
@@ -44,7 +44,7 @@ def why_unseen(value: ir.Value, block: ir.Block) -> str | None:
 
 
 def block_of(value: ir.Value) -> ir.Block:
-    """Return the block that a value is of."""
+    """Return the block that defines a value."""
     owner = value.owner
     return owner if isinstance(owner, ir.Block) else owner.operation.block
 
@@ -85,7 +85,7 @@ def _depth(value: ir.Value, block: ir.Block) -> int:
 def _more_of_if(
     op: ir.Operation, values: Sequence[ir.Value]
 ) -> tuple[list[ir.Value], list[ir.Value]]:
-    """Build the If anew with further results; return these, and those that it had."""
+    """Rebuild the If with further results; return these, and its former results."""
     view = op.opview
     blocks = [r.blocks[0] for r in op.regions]
     types = [TensorType.of(r) for r in op.results]
@@ -101,7 +101,7 @@ def _more_of_if(
 def _more_of_loop(
     op: ir.Operation, values: Sequence[ir.Value]
 ) -> tuple[list[ir.Value], list[ir.Value]]:
-    """Build the Loop anew with further scan outputs; return these, and the results it had."""
+    """Rebuild the Loop with further scan outputs; return these, and its former results."""
     view = op.opview
     types = [TensorType.of(r) for r in op.results]
     more = [t.with_dims((DYN, *t.dims)) for t in map(TensorType.of, values)]

@@ -21,7 +21,7 @@ from mgx_mlir.quantization.ranges import Observer
 from mgx_mlir.quantization.samples import Sample, samples
 from mgx_mlir.quantization.sites import Place, Site, at_places
 
-Progress = Callable[[int], None]  # called with the number of samples that are done
+Progress = Callable[[int], None]  # called with the number of samples done
 
 
 @dataclass
@@ -111,7 +111,7 @@ def _tapped(
 
 
 def _of_rank(array: np.ndarray, rank: int) -> np.ndarray:
-    """Join the trips of a loop, which are further axes in front, with the first axis."""
+    """Merge the iterations of a loop, which are further leading axes, into the first axis."""
     more = array.ndim - rank
     if not more:
         return array

@@ -1,4 +1,4 @@
-"""Products in 8 bits: their operands quantised and dequantised, by ranges that are known or not."""
+"""Products in 8 bits: their operands quantised and dequantised, by static or dynamic ranges."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from mgx_mlir.quantization.calibrate import Calibration
 from mgx_mlir.quantization.ranges import Range
 from mgx_mlir.quantization.sites import Place, Site
 
-_TINY = 1e-30  # a scale of what is 0 everywhere
-_LEAST_CHANNEL = 1e-5  # magnitudes of channels that smoothing takes for no less
+_TINY = 1e-30  # a scale of an array of zeros
+_LEAST_CHANNEL = 1e-5  # lower bound of the magnitude of a channel in smoothing
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ def codes_of(w: np.ndarray, p: Parameters, dtype: DType) -> np.ndarray:
 
 
 def restored(codes: np.ndarray, p: Parameters) -> np.ndarray:
-    """Return codes as the numbers that they stand for, in f32."""
+    """Return the dequantised codes, in f32."""
     return codes.astype(np.float32) * _along(p.scale, codes.ndim, p.axis)
 
 
@@ -113,7 +113,7 @@ def _along(numbers: np.ndarray, rank: int, axis: int | None) -> np.ndarray:
 
 @dataclass
 class Quantiser:
-    """Puts the operands of sites through 8 bits, in the program that the sites are of."""
+    """Quantise and dequantise the operands of sites to 8 bits, in their program."""
 
     scheme: Scheme
     # ranges of activations by value index. Missing ones are found at each run, as
@@ -125,7 +125,7 @@ class Quantiser:
     _made: dict[ir.Value, ir.Value] = field(default_factory=dict)
 
     def apply(self, site: Site) -> ir.Value:
-        """Quantise the operands of one product; what stands for it then is returned."""
+        """Quantise the operands of one product; return its new value."""
         op = site.op
         x = op.operands[0]
         with op.location:
@@ -142,12 +142,12 @@ class Quantiser:
                     weights = _multiplied(weights, site, factors)
                     op.operands[0] = self._smoothed(x, site, factors)
                 op.operands[1], change = self._weights(op.operands[1], weights, site)
-                if factors is not None:  # factors of weights that meet activations as they were
+                if factors is not None:  # factors of weights whose activations are not divided
                     change = _multiplied(change, site, 1 / factors)
             return self._corrected(site, change) if self.scheme.bias_correction else op.results[0]
 
     def _smoothing(self, site: Site) -> np.ndarray | None:
-        """Return what each channel of the activations is divided by, None where nothing is."""
+        """Return the divisor of each channel of the activations, None without smoothing."""
         alpha = self.scheme.smooth
         if alpha is None or self.calibration is None or site.weights is None:
             return None
@@ -212,7 +212,7 @@ class Quantiser:
         return out if wide is dtype else b.op("convert", out, target_type=dtype)
 
     def _found_at_run_time(self, x: ir.Value, wide: DType) -> tuple[ir.Value, ir.Value | None]:
-        """Build scale and zero point of what x is at each run; of f8 the scale alone."""
+        """Build the scale and zero point of x by its range in each run; of f8 the scale alone."""
         b = self.builder
         axes = list(range(TensorType.of(x).rank))
 

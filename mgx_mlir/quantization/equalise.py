@@ -1,4 +1,4 @@
-"""Cross-layer equalisation: what a product's channels lack in range, the next one's weights get.
+"""Cross-layer equalisation: scale channels of one product, and the next one's weights inversely.
 
 Between two products that nothing but ops in proportion stand between (ReLU, poolings, biases),
 channel i can be divided by a number and the next product's weights of it multiplied: the program
@@ -23,7 +23,7 @@ from mgx_mlir.programs.build import Builder
 from mgx_mlir.programs.program_ir import ProgramIR, entry_block
 
 _ROUNDS = 50
-_SETTLED = 1e-3  # change of a factor's logarithm in a round
+_SETTLED = 1e-3  # change of a factor's logarithm in an iteration, at which it has converged
 # ops of one operand that give a multiple of the result for a positive multiple of the operand
 _IN_PROPORTION = ("relu", "leaky_relu", "identity", "abs", "neg")
 # with constants, which are divided as their channel is
@@ -168,7 +168,7 @@ def _next(
 
 
 def _reads_dims(use: ir.OpOperand) -> bool:
-    """Return whether an operand tells the extents of a result alone."""
+    """Return whether an operand gives only the extents of a result."""
     name = mnemonic(use.owner.operation)
     return name == "dimensions_of" or (name == "multibroadcast" and use.operand_number > 0)
 
@@ -225,7 +225,7 @@ def _divide(b: Builder, op: ir.Operation, k: int, axis: int, factors: np.ndarray
     t, array = TensorType.of(value), _constant(value)
     assert array is not None
     shape: Sequence[int] = [-1 if i == axis else 1 for i in range(t.rank)]
-    with np.errstate(over="ignore"):  # no limit stays none
+    with np.errstate(over="ignore"):  # an infinite limit stays infinite
         made = (array.astype(np.float64) / factors.reshape(shape)).astype(array.dtype)
     with ir.InsertionPoint(op), op.location:
         literal = b.literal(made)

@@ -1,4 +1,4 @@
-"""Weights of dots in 4 bits by what samples show of their inputs: watch, choose codes, rewrite."""
+"""Weights of dots in 4 bits, with codes chosen by the inputs that samples give."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from mgx_mlir.quantization.gptq import SecondMoments, compensated
 from mgx_mlir.quantization.samples import Sample
 from mgx_mlir.quantization.sites import Place, Site, sites
 
-_ROOM = 2 << 30  # bytes of sums that are held at once: for more, the samples are run again
+_ROOM = 2 << 30  # bytes of sums held at once; for more, the samples are run again
 Codes = tuple[Grid, np.ndarray]
 
 
@@ -73,14 +73,14 @@ def _by_literal(found: Sequence[Site], group_size: int) -> list[list[Site]]:
 
 
 def rounded_weights(site: Site) -> Repeated | None:
-    """Return the literal whose values a product's weights are, where it is rounded to 4 bits."""
+    """Return the literal that holds a product's weights, if it is rounded to 4 bits."""
     weights = site.op.operands[1]
     found = repeated(weights) if site.kind == "dot" else Repeated(weights)
     return found if found is not None and fits(found.literal) else None
 
 
 def _parts(shared: Iterable[list[Site]]) -> Iterator[list[list[Site]]]:
-    """Split the dots by the room that the sums of their inputs take."""
+    """Split the dots by the memory of the sums of their inputs."""
     part: list[list[Site]] = []
     sizes: dict[Place, int] = {}
     for same in shared:

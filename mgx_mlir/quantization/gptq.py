@@ -14,7 +14,7 @@ import numpy as np
 
 from mgx_mlir.passes.quantize_int4 import Grid, grid_of
 
-_BLOCK = 128  # inputs whose changes reach those behind them at once
+_BLOCK = 128  # inputs whose changes are applied to later inputs at once
 _DAMPING = 0.01  # share of the inputs' mean square: unseen inputs are not relied on
 _PARTS = np.linspace(1, 0.6, 9)  # shares of the range of weights that a scale may span
 
@@ -32,7 +32,7 @@ class SecondMoments:
         self.sums = self.sums + x.T @ x if self.sums.size else x.T @ x
 
     def error(self, change: np.ndarray) -> np.ndarray:
-        """Return by column what a change of the weights adds up to in the product, in squares."""
+        """Return the squared error of the product by column, for a change of the weights."""
         return np.maximum((change * (self.sums @ change)).sum(0), 0)
 
 
@@ -60,7 +60,9 @@ def compensated(
 
 
 def _weighed_grid(w: np.ndarray, plain: Grid, power: np.ndarray, dtype: np.dtype[Any]) -> Grid:
-    """Choose for each scale the part of its range that is off least, by the inputs' power."""
+    """Choose for each scale the part of its range with the least error, weighed by the inputs'
+    power.
+    """
     groups = (len(w) // plain.group, plain.group, w.shape[1])
     step, zero, least = plain.step, plain.zero, np.full((groups[0], 1, groups[2]), np.inf)
     for part in _PARTS:

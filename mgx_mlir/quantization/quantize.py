@@ -1,4 +1,4 @@
-"""Whole programs in 8 bits: prepare, calibrate, choose what stays wide, rewrite."""
+"""Whole programs in 8 bits: prepare, calibrate, choose the unquantised ops, rewrite."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ from mgx_mlir.rewrite.passes import run_pipeline
 # quantised values stay quantised: constants of it are not folded
 OPTIMIZE = "mgx-optimize-module{skip=quantizelinear,dequantizelinear,unpack_int4}"
 _RANKED = 2  # samples by which products are ordered
-_FEW = 4  # samples by which the search for `max_error` goes, which all then prove
-_TRIED = 8  # products that may turn out not to have to stay
+_FEW = 4  # samples of the search for `max_error`; the result is verified on all
+_TRIED = 8  # products that are tried again for quantisation
 Outputs = list[list[np.ndarray]]
 Metric = Callable[[Outputs], float]
 
@@ -42,7 +42,7 @@ class Options:
     scheme: Scheme = field(default_factory=Scheme)  # types and scales
     ops: tuple[str, ...] = OPS  # ops that are quantised
     computed_operands: bool = False  # ops whose operands are both computed are quantised too
-    keep: tuple[str, ...] = ()  # names of source nodes that stay as they are
+    keep: tuple[str, ...] = ()  # names of source nodes that are not quantised
     method: str = "mse"  # method of choosing ranges (`Observer.range`)
     percentile: float = 99.99  # percentage of elements that the method "percentile" covers
     # largest rms error of the outputs, relative to their rms (`relative_error`). Ops stay wide
@@ -72,7 +72,7 @@ class Options:
 
 @dataclass
 class Quantised:
-    """A quantised program and what was found on the way."""
+    """A quantised program, with its ranges, errors and unquantised ops."""
 
     program: ProgramIR
     names: list[str]  # names of the quantised ops
@@ -101,12 +101,12 @@ class _Judge:
         return error <= options.max_error, error
 
     def check(self, options: Options) -> None:
-        """UsageError where the program as it is does not reach the wanted metric."""
+        """Raise UsageError if the original program does not reach the wanted metric."""
         holds, found = self.of(options, self.own)
         if not holds:
             raise UsageError(
-                f"the program as it is has a metric of {found:.6g}, "
-                f"less than the least that is asked for, {options.least:.6g}"
+                f"the original program has a metric of {found:.6g}, "
+                f"below the wanted least of {options.least:.6g}"
             )
 
     def part(self, outputs: Outputs, count: int) -> _Judge:
@@ -156,8 +156,8 @@ def quantised(
     unknown = [n for n in chosen.keep if n not in {s.name for s in found}]
     if unknown:
         names = ", ".join(s.name for s in found[:8]) or "none"
-        raise UsageError(f"keep has names that are no products: {', '.join(unknown)}",
-                         notes=[f"the first products are {names}"])  # fmt: skip
+        raise UsageError(f"keep has names that are no dots or convolutions: {', '.join(unknown)}",
+                         notes=[f"the first dots and convolutions are {names}"])  # fmt: skip
     wanted = [s for s in found if s.name not in chosen.keep]
     seeks = chosen.max_error is not None or chosen.metric is not None
     observes = {
@@ -241,7 +241,7 @@ def rewritten(
 
 
 def runs_on(target: str) -> str:
-    """Return where samples are run: on this machine."""
+    """Return the target that runs the samples, on this machine."""
     return "ref" if target == "ref" else "cpu"
 
 
@@ -280,12 +280,12 @@ class _Search:
             every = self.judge
         order = self._order(switched, wanted)
         low, high = 0, len(order)
-        while high - low > 1:  # `low` does not hold; all of them wide does
+        while high - low > 1:  # `low` misses the limit; all of them wide meets it
             middle = (low + high) // 2
             holds = self._judged(switched, order[:middle])[0]
             low, high = (low, middle) if holds else (middle, high)
         chosen = order[:high]
-        for name in order[: high - 1][-_TRIED:]:  # products that the last one made superfluous
+        for name in order[: high - 1][-_TRIED:]:  # products that the last one made unnecessary
             less = [n for n in chosen if n != name]
             chosen = less if self._judged(switched, less)[0] else chosen
         self.judge = every
@@ -298,7 +298,7 @@ class _Search:
         return Switched(self.base, wanted, narrow, wide, self.target)
 
     def _order(self, switched: Switched, wanted: Sequence[Site]) -> list[str]:
-        """Return all names by what the outputs lose by a product alone, for its multiplications."""
+        """Return all names, sorted by the outputs' error per multiplication of each product."""
         given = self.judge.samples[:_RANKED]
         every = [s.name for s in wanted]
         own = switched.scores(every, given)
@@ -309,7 +309,7 @@ class _Search:
         return sorted(every, key=lambda name: -costs[name])
 
     def _multiplications(self, site: Site) -> float:
-        """Return how many there are, up to a factor that all products share."""
+        """Return the number of multiplications, up to a factor that all products share."""
         if site.weights is None:
             return float(np.prod([max(d, 1) for d in TensorType.of(site.op.results[0]).dims]))
         if self.seen is None:

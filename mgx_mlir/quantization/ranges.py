@@ -1,4 +1,4 @@
-"""Values that a calibration saw, and the range of them that 8 bits are to hold."""
+"""Statistics of the values in a calibration, and the choice of a range for 8 bits."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ METHODS = ("minmax", "percentile", "entropy", "mse")
 _BINS = 4096  # bins of a histogram, an even number
 _LEVELS = 128  # steps of a sign in 8 bits, by which "entropy" judges a threshold
 _CANDIDATES = 64  # thresholds that "entropy" and "mse" compare
-_LEAST = 0.05  # share of the largest magnitude: no threshold is below
+_LEAST = 0.05  # least threshold, as a share of the largest magnitude
 
 Range = tuple[float, float]
 
@@ -74,7 +74,7 @@ class Observer:
     def _fit(self, magnitude: float) -> None:
         if not self.top:
             self.top = magnitude
-            self.bins[_BINS // 2] = self.count  # all that came before was 0
+            self.bins[_BINS // 2] = self.count  # all earlier elements were 0
         while self.top < magnitude:
             half = self.bins.reshape(-1, 2).sum(1)
             self.bins[...] = 0
@@ -154,7 +154,7 @@ class Observer:
 
     def _by_entropy(self) -> float:
         weights = self._magnitudes().astype(np.float64)
-        # 0 is exact at any scale: the many of a Relu would make all other elements weigh nothing
+        # 0 is exact at any scale; a Relu's many zeros would outweigh all other elements
         weights[0] = weights[1]
         width = self.top * 2 / _BINS
         best, found = math.inf, self.top

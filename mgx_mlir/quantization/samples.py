@@ -41,7 +41,7 @@ def samples(source: object, ports: Sequence[Port]) -> Iterator[Sample]:
     else:
         raise UsageError(
             f"calibration data expected samples or a path, got {type(source).__name__}",
-            notes=["a sample is a mapping of arrays by the names of the inputs"],
+            notes=["a sample is a mapping from names of inputs to arrays"],
         )
     names = [p.name for p in ports]
     for number, one in enumerate(each):
@@ -67,7 +67,7 @@ def _sample(one: object, names: Sequence[str], where: str) -> Sample:
 
 
 def _array(value: Any) -> np.ndarray:
-    """Return an array of numpy, torch or this API as numpy's."""
+    """Convert an array of numpy, torch or this API to numpy."""
     if hasattr(value, "detach"):  # torch's, with or without gradients, on any device
         value = value.detach().cpu()
     return np.asarray(value)
@@ -114,7 +114,9 @@ def _columns(
 ) -> Iterator[Sample]:
     if len({len(found) for found in files}) != 1 or not files[0]:
         told = ", ".join(f"{len(f)} of {p.name}" for p, f in zip(ports, files, strict=True))
-        raise FileError(f"expected as many files of each input, got {told}", location=str(path))
+        raise FileError(
+            f"expected equally many files of each input, got {told}", location=str(path)
+        )
     for row in zip(*files, strict=True):
         yield {p.name: read_argument(file, p) for p, file in zip(ports, row, strict=True)}
 

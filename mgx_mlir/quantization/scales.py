@@ -32,7 +32,7 @@ class KnownRanges:
 
     @staticmethod
     def of(sites: Sequence[Site], seen: Calibration, method: str, percentile: float) -> KnownRanges:
-        """Choose the ranges of what a calibration saw."""
+        """Choose ranges by a calibration's statistics."""
         chosen = {p: o.range(method, percentile) for p, o in seen.observers.items()}
         return KnownRanges(
             {s.name: [chosen.get(p) for p in s.values] for s in sites},
@@ -40,7 +40,7 @@ class KnownRanges:
         )
 
     def by_place(self, sites: Sequence[Site]) -> dict[Place, Range]:
-        """Return the ranges of these products' operands; of products that are not known, none."""
+        """Return the known ranges of these products' operands."""
         found: dict[Place, Range] = {}
         for site in sites:
             for place, known in zip(site.values, self.ranges.get(site.name, []), strict=False):

@@ -20,7 +20,7 @@ from mgx_mlir.quantization.samples import Sample
 from mgx_mlir.quantization.sites import Site, at_places, sites
 
 _MOST = 4  # samples
-Narrow = Callable[[Site], ir.Value]  # the value that stands for the product then
+Narrow = Callable[[Site], ir.Value]  # returns the product's new value
 
 
 @dataclass(frozen=True)

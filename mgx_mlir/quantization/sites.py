@@ -1,4 +1,4 @@
-"""The operands of a program that are computed in 8 bits, and what is known of each."""
+"""The products of a program that can be computed in 8 bits, and their operands."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Site:
 
 @dataclass(frozen=True)
 class LeftOut:
-    """A product that stays as it is whatever is asked for, and why."""
+    """A product that no option quantises, and why."""
 
     name: str
     kind: str
@@ -105,7 +105,7 @@ def _products(
             values = (places[x],) if constant is not None else (places[x], places[w])
             array = None if constant is None else literals.array_of(constant.owner)
             if array is not None and not np.isfinite(array).all():
-                # codes have no NaN and no infinity: they would become numbers
+                # codes have no NaN and no infinity; both would become finite numbers
                 found.append(LeftOut(name, kind, "its weights are not all finite"))
                 continue
             found.append(Site(name, kind, op, values, array))
@@ -144,7 +144,7 @@ def at_places(block: ir.Block, places: Sequence[Place]) -> list[ir.Value]:
 
 
 def literal_of(value: ir.Value) -> ir.Value | None:
-    """Return the float literal that a value is, also where it is repeated along leading dims."""
+    """Return the float literal of a value, also of one repeated along leading dims."""
     found = repeated(value)
     if found is None or not TensorType.of(found.literal).dtype.is_float:
         return None

@@ -1,4 +1,6 @@
-"""One program with both forms of each product, which an input chooses: errors without compiles."""
+"""One program with both forms of each product, chosen by an input, to measure without
+recompiling.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ from mgx_mlir.quantization.sensitivity import Narrow
 from mgx_mlir.quantization.sites import Site, sites
 
 _THROUGH = ("softmax", "logsoftmax", "sigmoid", "reshape", "transpose", "squeeze", "unsqueeze")
-_CHOICE = "mgx.kept"  # the input that says which products are kept
+_CHOICE = "mgx.kept"  # the input that chooses the products to keep
 
 
 class Switched:
@@ -43,7 +45,7 @@ class Switched:
         self._own = len(result_names(base.main()))
 
     def outputs(self, kept: Collection[str], given: Sequence[Sample]) -> list[list[np.ndarray]]:
-        """Return the results on samples with all products in smaller types but those kept."""
+        """Return the results on samples; all products except those kept are in smaller types."""
         return [found[: self._own] for found in self._run(kept, given)]
 
     def scores(self, kept: Collection[str], given: Sequence[Sample]) -> list[list[np.ndarray]]:
@@ -60,7 +62,7 @@ class Switched:
 
 
 def _scores(block: ir.Block) -> list[tuple[str, ir.Value]]:
-    """Name what the results are made of by softmax and sigmoid, through views."""
+    """Name the operands of softmax and sigmoid behind the results, through views."""
     returned = list(block.operations)[-1].operands
     found: list[tuple[str, ir.Value]] = []
     for i, value in enumerate(returned):
@@ -100,7 +102,7 @@ def _argument(main: ir.OpView, count: int) -> ir.Value:
 
 
 def _chosen(site: Site, choice: ir.Value, i: int, narrow: Narrow, wide: Narrow | None) -> None:
-    """Let readers of a product have one of its two forms: an If computes the one that is chosen."""
+    """Replace a product by an If that computes the chosen one of its two forms."""
     b, op = Builder(), site.op
     result = op.results[0]
     with op.location, ir.InsertionPoint.after(op):
@@ -111,7 +113,7 @@ def _chosen(site: Site, choice: ir.Value, i: int, narrow: Narrow, wide: Narrow |
         result.replace_all_uses_with(made.results[0])
         for region, form in zip(made.regions, (wide, narrow), strict=True):
             with ir.InsertionPoint(region.blocks.append()):
-                # rounding of an operand comes behind it: in the body, too
+                # an operand's rounding is after it, in the body, too
                 held = [b.op("identity", v) for v in list(op.operands)[: len(site.values)]]
                 twin = op.clone()
                 for k, v in enumerate(held):

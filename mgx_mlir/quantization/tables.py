@@ -177,7 +177,7 @@ def _lines(text: str, path: str) -> Iterator[tuple[str, Range]]:
 
 
 def _range(value: Any, key: str, path: str) -> Range | None:
-    """Return a tensor's range; None where the table has something else of it."""
+    """Return a tensor's range; None for other kinds of entry."""
     if isinstance(value, dict):
         if "lowest" not in value or "highest" not in value:
             return None
@@ -191,7 +191,7 @@ def _range(value: Any, key: str, path: str) -> Range | None:
 
 
 def _numbers(value: Any, key: str, path: str) -> list[float]:
-    """Return the numbers of an array, which has one for each channel, or none."""
+    """Return the numbers of an array: one for each channel, or none."""
     if isinstance(value, dict) and value.get("CLS") == _ARRAY:
         value = value.get("data")
     each: list[Any] = value if isinstance(value, list) else [value]

@@ -1,4 +1,4 @@
-"""One product in smaller types, as whole programs are brought to them: for what compares both."""
+"""One product in smaller types, by the rewriting of whole programs, to compare both forms."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from mgx_mlir.quantization.sites import LeftOut, Place, Site, literal_of
 
 
 def in_8_bits(scheme: Scheme, ranges: Mapping[Place, Range], seen: Calibration | None) -> Narrow:
-    """Return what quantises a product by itself."""
+    """Return a function that quantises a single product."""
     return lambda site: Quantiser(scheme, ranges, seen).apply(site)
 
 
 def in_floats(dtype: DType) -> Narrow:
-    """Return what computes a product in a smaller float type."""
+    """Return a function that computes a product in a smaller float type."""
 
     def narrow(site: Site) -> ir.Value:
         b, op = Builder(), site.op
@@ -38,7 +38,9 @@ def in_floats(dtype: DType) -> Narrow:
 
 
 def in_int4(group_size: int, found: FourBits | None = None) -> Narrow:
-    """Return what brings a product's weights to 4 bits: by codes that were found, else rounded."""
+    """Return a function that converts a product's weights to 4 bits, by given codes or by
+    rounding.
+    """
     known = FourBits() if found is None else found
 
     def narrow(site: Site) -> ir.Value:

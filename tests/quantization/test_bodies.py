@@ -144,7 +144,7 @@ def test_a_loop_of_dynamic_dims_stays() -> None:
     given = {"x": drawn(4, 12), "m": np.array(3), "c": np.array(True)}
     found = migraphx.quantize_int8(p, REF, [given])
     assert not found.names
-    assert all("trips may have other dims" in o.why for o in found.left_out)
+    assert all("iterations may differ in dims" in o.why for o in found.left_out)
 
 
 def test_a_convolution_of_which_nothing_may_be_left() -> None:

@@ -98,7 +98,7 @@ def test_errors(tmp_path: Path) -> None:
         ([ROWS[0], [1]], "sample 1 of the calibration data has 1 arrays, expected 2"),
         (tmp_path / "none", "no such file or folder"),
         (tmp_path / "empty", "no calibration data in this folder"),
-        (tmp_path, "expected as many files of each input, got 1 of x, 0 of y"),
+        (tmp_path, "expected equally many files of each input, got 1 of x, 0 of y"),
         (Path(__file__), "unknown form of calibration data"),
     ):
         with pytest.raises(MgxError) as caught:
