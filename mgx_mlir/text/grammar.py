@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -129,10 +129,6 @@ class Matching:
         """Go on behind a token. Raises UsageError."""
         self._matcher.consume_token(token)
         self._check()
-
-    def would_accept(self, tokens: Sequence[int]) -> int:
-        """Return how many of some tokens may come next, one behind the other."""
-        return int(self._matcher.validate_tokens(list(tokens)))
 
     def _check(self) -> None:
         if self._matcher.is_error():

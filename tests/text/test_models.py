@@ -115,7 +115,15 @@ def test_rounded_weights(folder: tuple[Path, Any], weights: Any) -> None:
 
 @pytest.mark.parametrize(
     ("kind", "more"),
-    [("Qwen2", {}), ("Qwen3", {}), ("Gemma2", {"sliding_window": 8}), ("Phi3", {})],
+    [
+        ("Qwen2", {}),
+        ("Qwen3", {}),
+        ("Gemma", {}),
+        ("Gemma2", {"sliding_window": 8}),
+        ("Phi", {}),
+        ("Phi3", {}),
+        ("SmolLM3", {"no_rope_layer_interval": 2}),
+    ],
 )
 def test_families(tmp_path: Path, kind: str, more: dict[str, Any]) -> None:
     """Biases, norms of heads, windows and bounds of scores: the model's own code is traced."""
