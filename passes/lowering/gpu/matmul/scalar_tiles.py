@@ -29,7 +29,7 @@ _MOST_ROWS = 15  # most rows of a wave, each a sum in each lane
 def thread_tile(arch: str, gemm: GemmShape) -> ThreadTile | None:
     """Return the tile of a GEMM that no matrix instruction multiplies; None: IREE chooses.
 
-    Rows of a tile divide those of a batch's matrices: IREE would let threads past the last row
+    The depth takes several iterations: in a single one IREE 3.13 lets threads past the last row
     write.
     """
     chip = _chip(arch, gemm)
@@ -42,7 +42,7 @@ def thread_tile(arch: str, gemm: GemmShape) -> ThreadTile | None:
     few, units = rows < _LEAST[0], chip.units
     for least, tile in known.few if few else known.gemm:
         fits = rows <= least if few else count * tile.workgroups(rows, columns) >= least * units
-        if fits and not (gemm.batch and rows % tile.size[0]):
+        if fits and depth > tile.depth:
             return tile
     return None
 
@@ -59,6 +59,8 @@ def thread_windows(arch: str, gemm: GemmShape) -> tuple[ThreadTile, int] | None:
     images, lines, along, filters = gemm.dims[:4]
     found = None
     for tile in schedules.thread_tiles(arch).windows:
+        if prod(gemm.dims[4:7]) <= tile.depth:
+            return None  # a single iteration, as in `thread_tile`
         shapes = [(n, a) for n in _LINES if lines % n == 0 for a in _ALONG if n * a <= tile.size[0]]
         n, each = min(shapes, key=lambda s: (-(-along // s[1]) * s[1], -s[0] * s[1]))
         found = replace(tile, size=(n * each, tile.size[1])), each
