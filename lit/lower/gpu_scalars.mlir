@@ -15,10 +15,11 @@ func.func @main(%x: tensor<2x5xf32>) -> tensor<2x5xf32> {
 
 // -----
 
-// A workgroup of one lane for each line: lanes of more would each do all of it.
+// Each lane adds what is ahead of its element.
 // CHECK-LABEL: @main(
-// CHECK: "iree_linalg_ext.scan"
-// CHECK: tile_sizes = {{\[\[}}1, 0, 1]]{{.*}}pipeline<Distribute> workgroup_size = [1, 1, 1] subgroup_size = 64
+// CHECK-NOT: iree_linalg_ext.scan
+// CHECK: scf.for
+// CHECK: arith.addf
 // CPU-LABEL: @main(
 // CPU-NOT: compilation_info
 func.func @main(%x: tensor<2x5x3xf32>) -> tensor<2x5x3xf32> {
@@ -94,4 +95,27 @@ func.func @main(%x: tensor<3x4xf32>) -> tensor<3x1xf32> {
 func.func @main(%x: tensor<3x4xf32>) -> tensor<3x4xf32> {
   %0 = "migraphx.softmax"(%x) {axis = 1 : i64} : (tensor<3x4xf32>) -> tensor<3x4xf32>
   return %0 : tensor<3x4xf32>
+}
+
+// -----
+
+// Lanes share a row that waves do not divide: the last sum has the threads, others its parts.
+// CHECK-LABEL: @main(%arg0: tensor<3x1000xf32>)
+// CHECK: flow.dispatch.region
+// CHECK: compilation_info{{.*}}partial_reduction = [0, 1024]{{.*}}workgroup_size = [256, 1, 1]
+// CPU-LABEL: @main(
+// CPU-NOT: compilation_info
+func.func @main(%x: tensor<3x1000xf32>) -> tensor<3x1xf32> {
+  %0 = "migraphx.reduce_sum"(%x) {axes = array<i64: 1>} : (tensor<3x1000xf32>) -> tensor<3x1xf32>
+  return %0 : tensor<3x1xf32>
+}
+
+// -----
+
+// IREE has threads for a row of whole waves.
+// CHECK-LABEL: @main(%arg0: tensor<3x1024xf32>)
+// CHECK-NOT: compilation_info
+func.func @main(%x: tensor<3x1024xf32>) -> tensor<3x1xf32> {
+  %0 = "migraphx.reduce_sum"(%x) {axes = array<i64: 1>} : (tensor<3x1024xf32>) -> tensor<3x1xf32>
+  return %0 : tensor<3x1xf32>
 }

@@ -108,6 +108,11 @@ void lds() {
   check_error([&] { other.launch(1, 64, "uninitialized"); }, "v5 is read before it is written");
   Kernel third({0xbe880081, 0x7e087008, 0xbe8a0108, 0x6802000b}, 0);  // s11
   check_error([&] { third.launch(1, 64, "uninitialized"); }, "s11 is read before it is written");
+  // v_cmp_lt_u32 vcc, 64, v0; v_cndmask_b32 v1, 0, v9, vcc: no lane takes v9, and with 3 for 64 some do
+  Kernel never({0x7d9200c0, 0x00021280}, 0);
+  never.launch(1, 64, "uninitialized");
+  Kernel some({0x7d920083, 0x00021280}, 0);
+  check_error([&] { some.launch(1, 64, "uninitialized"); }, "v9 is read before it is written");
   check_error([] { Checks::parse("all,everything"); }, "unknown check 'everything'");
 }
 

@@ -89,17 +89,17 @@ void Checker::report(const Wave& w, const char* kind, const std::string& what) {
                       w.program->where(current_->address) + place);
 }
 
-// Whether a load from memory fills half of a register.
-static bool loads_half(const Instruction& i) {
-  const std::string_view n = i.name();
-  return n.find("load") != std::string_view::npos && n.find("d16") != std::string_view::npos && n.substr(0, 3) != "ds_";
+// Loads from memory, which come back in the order in which they were asked for.
+static bool loads_in_order(const Instruction& i) {
+  const std::string_view n = i.name(), form = i.form;
+  return (form == "MUBUF" || form == "GLOBAL" || form == "SCRATCH") && n.find("load") != n.npos;
 }
 
 void Checker::check_pending(const Wave& w, const Registers& r, const Operand& o) {
   for (const Pending& p : r.pending) {
-    // loads come back in order: one may fill the half of a register that another one leaves
-    const bool halves = p.is_half && o.letter == 'd' && loads_half(*current_);
-    if (same_registers(p.result, o) && !halves) {
+    // loads come back in order: one may fill what another one, or the other half of it, fills before
+    const bool later = p.counter == Counter::Load && o.letter == 'd' && loads_in_order(*current_);
+    if (same_registers(p.result, o) && !later) {
       report(w, "missing wait", "a register is used while a load into it may be under way");
       return;
     }
@@ -248,6 +248,14 @@ void Checker::check_scalars(const Wave& w, const Registers& r, const Instruction
   }
 }
 
+// The lanes that use a source: v_cndmask takes one of two in each.
+static u64 chosen(const Wave& w, const Instruction& i, u8 source) {
+  const std::string_view n = i.name();
+  if (n.find("cndmask") == n.npos || source < 1 || source > 2) return ~u64{0};
+  const u64 mask = i.count > 3 ? read_mask(w, i.o[3]) : read_vcc(w);
+  return source == 2 ? mask : ~mask;
+}
+
 void Checker::before(Wave& w, const Instruction& i) {
   current_ = &i;
   Registers& r = waves_[w.number];
@@ -279,7 +287,8 @@ void Checker::before(Wave& w, const Instruction& i) {
       // only the low half of a product may be wanted, and then the addend's high half is nothing
       const u32 size = t & kLowAddend ? 1 : o.size;
       for (u32 n = 0; n < size; ++n) {
-        if ((lanes & ~r.written[o.index + n]) == 0 || !reads_word(*part, t, o, n)) continue;
+        const u64 unwritten = lanes & ~r.written[o.index + n];
+        if (unwritten == 0 || !reads_word(*part, t, o, n) || (unwritten & chosen(w, *part, k)) == 0) continue;
         const bool acc = o.index >= kAccBase;
         report(w, "uninitialized register",
                std::string(acc ? "a" : "v") + std::to_string(o.index + n - (acc ? kAccBase : 0)) + " is read before it is written");
@@ -328,7 +337,6 @@ void Checker::after(Wave& w, const Instruction& i, u64 exec) {
   if (!(t & (kScalarMemory | kLds | kVectorMemory))) return;
   Pending p;
   p.is_scalar_memory = scalar_memory;
-  p.is_half = loads_half(i);
   const bool loads = i.results || (t & kLoadsToLds);
   p.counter = scalar_memory ? Counter::Scalar : lds ? Counter::Lds : loads ? Counter::Load : Counter::Store;
   for (u8 k = 0; k < i.count; ++k) {

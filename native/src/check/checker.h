@@ -50,7 +50,6 @@ class Checker {
     Counter counter;
     Operand result;
     bool is_scalar_memory;
-    bool is_half = false;  // of a register
   };
   struct Registers {
     u64 written[512];  // lanes

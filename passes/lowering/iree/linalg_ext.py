@@ -65,25 +65,6 @@ def _alone(
     return alone(e, [v.type for v in inits], extents, build)
 
 
-def _line_by_line(e: LoweringContext, rank: int, axis: int) -> dict[str, ir.Attribute]:
-    """Return attributes for GPUs: a workgroup of one lane for each line along `axis`.
-
-    IREE's default workgroup has many lanes, and each wave runs the whole op on the state that the
-    previous wave left: sums and indices are then counted twice.
-    """
-    if e.options.target != "gpu":
-        return {}
-    lanes = 64 if e.options.arch.startswith("gfx9") else 32
-    sizes = ", ".join("0" if i == axis else "1" for i in range(rank))
-    info = ir.Attribute.parse(
-        "#iree_codegen.compilation_info<"
-        f"lowering_config = #iree_codegen.lowering_config<tile_sizes = [[{sizes}]]>, "
-        "translation_info = <pipeline = #iree_gpu.pipeline<Distribute> "
-        f"workgroup_size = [1, 1, 1] subgroup_size = {lanes}>>"
-    )
-    return {"compilation_info": info}
-
-
 def gather_slices(
     e: LoweringContext,
     data: ir.Value,
@@ -211,12 +192,14 @@ def scatter(
     mask: ir.Value | None,
     axes: Sequence[int],
     body: Body,
+    info: ir.Attribute | None = None,
 ) -> ir.Value:
     """`into` with `updates` at the tuples in `where` whose `mask` (if any) is set, in their order.
 
-    `body(update, current)` gives the new element; tuples may repeat. Indices that are not masked
-    out are in range. The program's inputs are copied, as IREE would write into the caller's memory
-    (docs/iree-hazards.md, hazard 29). Tensors computed without reading one are copied too: IREE
+    `body(update, current)` gives the new element; tuples may repeat unless `info`
+    says how GPU threads share them. Indices that are not masked out are in range. The program's
+    inputs are copied, as IREE would write into the caller's memory (docs/iree-hazards.md, hazard 29).
+    Tensors computed without reading one are copied too: IREE
     recomputes these, and one of two scatters would write into the other's result (hazard 33).
     """
     element = ir.RankedTensorType(into.type).element_type
@@ -227,7 +210,8 @@ def scatter(
 
     at = {
         "dimension_map": ir.DenseI64ArrayAttr.get(list(axes)),
-        "unique_indices": ir.BoolAttr.get(False),
+        "unique_indices": ir.BoolAttr.get(info is not None),
+        **({} if info is None else {"compilation_info": info}),
     }
     operands = [updates, where, *([] if mask is None else [mask])]
     kinds = [element, element]
@@ -256,7 +240,6 @@ def scan(
         return ArithScalars(dtype, dtype).add(TypedScalar(a, dtype), TypedScalar(b, dtype)).value
 
     at = {"dimension": _i64(axis), "inclusive": ir.BoolAttr.get(inclusive)}
-    at |= _line_by_line(e, len(extents), axis)
     kinds = [element, element]
     return _alone(e, "scan", [x], [out, totals], [extents, kept], at, kinds, add)[0]
 

@@ -15,9 +15,10 @@ from mgx_mlir.passes.lowering import index as indices
 from mgx_mlir.passes.lowering.context import LoweringContext
 from mgx_mlir.passes.lowering.cpu.frame.sites import number_of
 from mgx_mlir.passes.lowering.expr import Expr, Extent, Splat
-from mgx_mlir.passes.lowering.iree.linalg_ext import gather_slices, scan, whole
+from mgx_mlir.passes.lowering.iree.linalg_ext import gather_slices, whole
 from mgx_mlir.passes.lowering.ops.movement import extract_slice, one_index
 from mgx_mlir.passes.lowering.ops.reduce import reduce_tensor
+from mgx_mlir.passes.lowering.ops.scan import running_sums
 from mgx_mlir.passes.lowering.registry import lowers
 from mgx_mlir.passes.lowering.scalar import ArithScalars, TypedScalar, widen
 from mgx_mlir.passes.lowering.views import reshape_tensor
@@ -188,7 +189,7 @@ def nonzero(op: NonZero, ins: tuple[ir.Value], e: LoweringContext) -> ir.Value:
     flat_type = TensorType(t.dtype, (total if isinstance(total, int) else DYN,))
     flat = reshape_tensor(e, x, flat_type, [total])
     flags = _flags(e, flat, t.dtype, [total])
-    counts = scan(e, flags, dtypes.INT64, 0, [total])
+    counts = running_sums(e, flags, dtypes.INT64, 0, [total])
     # a separate sum, as the last running count of a possibly empty tensor would need a host branch.
     # IREE 3.13 loses an extent that comes out of a branch: it allocates nothing for the results,
     # and kernels write over other memory

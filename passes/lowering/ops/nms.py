@@ -12,9 +12,10 @@ from mgx_mlir.dialects.migraphx.selection import NonMaxSuppression
 from mgx_mlir.passes.lowering import index
 from mgx_mlir.passes.lowering.context import LoweringContext
 from mgx_mlir.passes.lowering.expr import Extent
-from mgx_mlir.passes.lowering.iree import buffer_views, linalg_ext
+from mgx_mlir.passes.lowering.iree import buffer_views
 from mgx_mlir.passes.lowering.ops.indexing import first_above, one_index
 from mgx_mlir.passes.lowering.ops.reduce import reduce_tensor
+from mgx_mlir.passes.lowering.ops.scan import running_sums
 from mgx_mlir.passes.lowering.ops.sort import arg_extreme_of, sort_keys
 from mgx_mlir.passes.lowering.registry import lowers
 from mgx_mlir.passes.lowering.scalar import ArithScalars, TypedScalar, computed, widen
@@ -213,7 +214,7 @@ def _listed(
     pairs = e.mul(own[0], own[1])
     kind = TensorType(_INT, (pairs if isinstance(pairs, int) else DYN,))
     flat = reshape_tensor(e, counts, kind, [pairs])
-    ends = linalg_ext.scan(e, flat, _INT, 0, [pairs])
+    ends = running_sums(e, flat, _INT, 0, [pairs])
     rows = index.to_index(index.read(reduce_tensor(e, flat, _INT, [0], "add", _INT), []), _INT)
     wanted: Extent = total if op.padded else rows
 

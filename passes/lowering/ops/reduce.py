@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.dtypes import DType
@@ -23,6 +24,7 @@ from mgx_mlir.passes.lowering import host
 from mgx_mlir.passes.lowering.context import PARALLEL, REDUCTION, LoweringContext
 from mgx_mlir.passes.lowering.contraction import pad_tensor
 from mgx_mlir.passes.lowering.expr import Expr, Extent, Leaf, View, identity
+from mgx_mlir.passes.lowering.gpu import rows as gpu_rows
 from mgx_mlir.passes.lowering.ops.run_time_axes import chosen_dims, reduce_chosen
 from mgx_mlir.passes.lowering.registry import Results, lowers
 from mgx_mlir.passes.lowering.scalar import (
@@ -32,6 +34,7 @@ from mgx_mlir.passes.lowering.scalar import (
     TypedScalar,
     computed,
     ordered,
+    signless,
     widen,
 )
 from mgx_mlir.passes.lowering.views import reshape_tensor
@@ -79,6 +82,10 @@ def reduce_tensor(
     extents = e.extents(x)
     rank = len(extents)
     kept = [i for i in range(rank) if i not in axes]
+    if _is_lone_row(e, x, dtype, axes):
+        kind = ir.RankedTensorType.get(e.static_dims(extents[:-1]), signless(acc))
+        again = partial(reduce_tensor, e, x, dtype, axes, how, acc, map_element=map_element)
+        return gpu_rows.alone(e, kind, extents[:-1], again)
     init = e.fill([extents[i] for i in kept], acc, start_value(how, acc))
     d = [ir.AffineDimExpr.get(i) for i in range(rank)]
     maps = [ir.AffineMap.get_identity(rank), ir.AffineMap.get(rank, 0, [d[i] for i in kept])]
@@ -99,6 +106,13 @@ def reduce_tensor(
         # a reduction over dynamic dims does not compile when fused with its consumer
         return e.barrier(found, [extents[i] for i in kept])
     return found
+
+
+def _is_lone_row(e: LoweringContext, x: ir.Value, dtype: DType, axes: Sequence[int]) -> bool:
+    """Return whether a GPU reduces, outside of kernels, rows that waves do not divide."""
+    own = ir.RankedTensorType(x.type).shape
+    lone = not e.in_region and list(axes) == [len(own) - 1] and not dtype.is_bool
+    return lone and gpu_rows.are_uneven(e.options, own)
 
 
 def _collapse_adjacent(
@@ -134,15 +148,12 @@ def kept_view(reduced: Expr, t: TensorType, axes: Sequence[int], extents: list[E
     return View(t, reduced, tuple(kept), extents)
 
 
-def _kept(
-    e: LoweringContext, value: ir.Value, acc: DType, t: TensorType, axes: Sequence[int]
-) -> Expr:
+def _kept(e: LoweringContext, stored: ir.Value, t: TensorType, axes: Sequence[int]) -> Expr:
     """Return the result of a reduction with `keepdims`: a view of the reduced tensor."""
-    have = e.extents(value)
+    have = e.extents(stored)
     kept = iter(have)
     extents: list[Extent] = [1 if i in axes else next(kept) for i in range(t.rank)]
     dims = tuple(d for i, d in enumerate(t.dims) if i not in axes)
-    stored = _stored(e, value, acc, t)
     leaf = Leaf(TensorType(t.dtype, dims), stored)
     view = kept_view(leaf, t, axes, extents)
     view.make = lambda: reshape_tensor(e, stored, t, extents)
@@ -202,10 +213,19 @@ def reduction(op: Op, ins: tuple[ir.Value, ir.Value | None], e: LoweringContext)
         found, count = reduce_chosen(e, x, dtype, chosen, _COMBINE[how], acc, start)
         return _stored(e, _divide_by_count(e, found, acc, [count]) if is_mean else found, acc, out)
     reduce = _on_gpu if e.options.target == "gpu" else reduce_tensor
-    found = reduce(e, x, dtype, axes, how, acc)
-    if is_mean:
-        found = _divide_by_count(e, found, acc, [e.extent(x, a) for a in axes])
-    return _kept(e, found, acc, out, axes)
+    x, flat = _collapse_adjacent(e, x, sorted(axes))
+
+    def reduced() -> ir.Value:
+        found = reduce(e, x, dtype, flat, how, acc)
+        if is_mean:
+            found = _divide_by_count(e, found, acc, [e.extent(x, a) for a in flat])
+        return _stored(e, found, acc, out)
+
+    if _is_lone_row(e, x, dtype, flat):
+        dims = e.extents(x)[:-1]
+        kind = ir.RankedTensorType.get(e.static_dims(dims), signless(out.dtype))
+        return _kept(e, gpu_rows.alone(e, kind, dims, reduced), out, axes)
+    return _kept(e, reduced(), out, axes)
 
 
 def _on_gpu(
@@ -311,6 +331,16 @@ def _stands_alone(e: LoweringContext) -> bool:
     return e.options.target == "gpu" and not e.in_region
 
 
+def _power(e: LoweringContext, b: ArithScalars, v: TypedScalar, most: TypedScalar) -> TypedScalar:
+    """Return exp(v - most)."""
+    below = b.sub(v, most)
+    if e.options.target != "gpu" or below.dtype is not dtypes.FLOAT:
+        return b.exp(below)
+    # a GPU has an instruction for 2^x, and needs thirteen for e^x; rounding the product changes
+    # the sum by at most 2e-8
+    return b.exp2(b.mul(below, LOG2_E))
+
+
 def _shifted_exp(
     e: LoweringContext, x: ir.Value, t: TensorType, axis: int
 ) -> tuple[ir.Value, ir.Value, ir.Value]:
@@ -322,12 +352,7 @@ def _shifted_exp(
     wide = TensorType(acc, t.dims)
 
     def power(b: ArithScalars, v: TypedScalar, m: TypedScalar) -> TypedScalar:
-        below = b.sub(v, m)
-        if e.options.target != "gpu" or acc is not dtypes.FLOAT:
-            return b.exp(below)
-        # a GPU has an instruction for 2^x, and needs thirteen for e^x; rounding the product changes
-        # the sum by at most 2e-8
-        return b.exp2(b.mul(below, LOG2_E))
+        return _power(e, b, v, m)
 
     x = _made(e, x)
     peak = reduce_tensor(e, x, t.dtype, [axis], "max", acc)
@@ -342,6 +367,16 @@ def _shifted_exp(
     if t.is_static or not _stands_alone(e):
         return peak, powers, reduce_tensor(e, powers, acc, [axis], "add", acc)
     # hazard 43: the sum recomputes the powers, as a kernel with both is refused
+    total = _sum_of_powers(e, x, peak, t, axis)
+    return peak, powers, e.barrier(total, [extents[i] for i in rows])
+
+
+def _sum_of_powers(
+    e: LoweringContext, x: ir.Value, peak: ir.Value, t: TensorType, axis: int
+) -> ir.Value:
+    """Return the sum of exp(x - peak), which it computes by itself."""
+    acc, rank, extents = computed(t.dtype), t.rank, e.extents(x)
+    rows = [i for i in range(rank) if i != axis]
     d = [ir.AffineDimExpr.get(i) for i in range(rank)]
     kept = ir.AffineMap.get(rank, 0, [d[i] for i in rows])
     b = ArithScalars(acc, acc)
@@ -349,16 +384,15 @@ def _shifted_exp(
 
     def add(element: ir.Value, most: ir.Value, sum_: ir.Value) -> ir.Value:
         v, m = widen(read(TypedScalar(element, t.dtype))), TypedScalar(most, acc)
-        return b.add(TypedScalar(sum_, acc), power(b, v, m)).value
+        return b.add(TypedScalar(sum_, acc), _power(e, b, v, m)).value
 
-    total = e.generic(
+    return e.generic(
         [x, peak],
         [e.fill([extents[i] for i in rows], acc, 0)],
         [ir.AffineMap.get_identity(rank), kept, kept],
         [REDUCTION if i == axis else PARALLEL for i in range(rank)],
         add,
     )[0]
-    return peak, powers, e.barrier(total, [extents[i] for i in rows])
 
 
 @lowers(Softmax, LogSoftmax)
@@ -369,16 +403,25 @@ def softmax(op: Softmax | LogSoftmax, ins: Sequence[ir.Value], e: LoweringContex
         return e.fill([], t.dtype, 0 if is_log else 1)
     axis, acc = op.axis % t.rank, computed(t.dtype)
     rows = tuple(i for i in range(t.rank) if i != axis)
-    peak, powers, total = _shifted_exp(e, x, t, axis)
     # a division is ten GPU instructions, so divide once per row, not per element
     once = e.options.target == "gpu"
 
     def divided(b: ArithScalars, v: TypedScalar, s: TypedScalar) -> TypedScalar:
         return b.mul(v, b.div(1, s)) if once else b.div(v, s)
 
+    def share(b: ArithScalars, v: TypedScalar, m: TypedScalar, s: TypedScalar) -> TypedScalar:
+        return divided(b, _power(e, b, v, m), s)
+
     def less(b: ArithScalars, v: TypedScalar, m: TypedScalar, s: TypedScalar) -> TypedScalar:
         return b.sub(b.sub(v, m), b.log(s))
 
+    if e.in_region and axis == t.rank - 1 and gpu_rows.are_uneven(e.options, t.dims):
+        # parts of a row compute its powers again: together they have no room in registers
+        peak = reduce_tensor(e, x, t.dtype, [axis], "max", acc)
+        total = _sum_of_powers(e, x, peak, t, axis)
+        kinds, body = [t.dtype, acc, acc], less if is_log else share
+        return e.map_elements([x, peak, total], kinds, t, body, maps=[identity(t.rank), rows, rows])
+    peak, powers, total = _shifted_exp(e, x, t, axis)
     values, body = ([x, peak, total], less) if is_log else ([powers, total], divided)
     kinds = [t.dtype if is_log else acc, *[acc] * (len(values) - 1)]
     maps = [identity(t.rank), *[rows] * (len(values) - 1)]

@@ -25,7 +25,9 @@ from mgx_mlir.dialects.migraphx.scatter import (
 from mgx_mlir.passes.lowering import index as indices
 from mgx_mlir.passes.lowering.context import LoweringContext
 from mgx_mlir.passes.lowering.expr import Extent
+from mgx_mlir.passes.lowering.gpu.last_updates import Updates, threads_of_updates
 from mgx_mlir.passes.lowering.iree import linalg_ext
+from mgx_mlir.passes.lowering.ops.reduce import start_value
 from mgx_mlir.passes.lowering.registry import lowers
 from mgx_mlir.passes.lowering.scalar import TypedScalar, computed, narrow, widen
 from mgx_mlir.passes.lowering.views import reshape_tensor
@@ -41,10 +43,8 @@ def _scatter(
     how: str,
     dtype: DType,
     data: ir.Value,
-    where: ir.Value,
     updates: ir.Value,
-    mask: ir.Value | None,
-    axes: Sequence[int],
+    to: Updates,
 ) -> ir.Value:
     """Return the scatter in the type that the combination is computed in."""
     # a 16- or 8-bit sum of many updates is rounded once, at its end
@@ -60,7 +60,15 @@ def _scatter(
         a, c = (widen(TypedScalar(x, work)) for x in (current, update))
         return narrow(getattr(b, how)(a, c), work).value
 
-    found = linalg_ext.scatter(e, source, where, values, mask, axes, body)
+    mask, info = to.mask, None
+    if e.options.target == "gpu" and e.options.tiles:
+        info = threads_of_updates(e.options.arch, ir.RankedTensorType(values.type).shape)
+    if info is not None and to.count != 1:
+        mask = to.are_last(e, e.extent(values, 0))
+        if how != "none":
+            values = to.combined(e, values, work, start_value(how, work), body)
+    axes = range(ir.RankedTensorType(to.where.type).shape[1])
+    found = linalg_ext.scatter(e, source, to.where, values, mask, axes, body, info)
     return e.cast_tensor(found, work, dtype)
 
 
@@ -117,7 +125,8 @@ def _elements(
     if op.skip_out_of_bounds or not known:
         mask = indices.from_positions_alone(e, [total], dtypes.BOOL, allowed, [flat], [(0,)])
     values = _flat(e, updates, t.dtype, [total])
-    return _scatter(e, how, t.dtype, data, where, values, mask, list(range(t.rank)))
+    to = Updates(where, mask, [axis], counts[axis], e.product(counts[axis + 1 :]))
+    return _scatter(e, how, t.dtype, data, values, to)
 
 
 def _slices(
@@ -156,7 +165,8 @@ def _slices(
     if e.dynamic_values(own[:depth]):
         mask = indices.from_positions_alone(e, [total], dtypes.BOOL, allowed)
     values = _flat(e, updates, t.dtype, [total, *tail])
-    found = _scatter(e, how, t.dtype, data, where, values, mask, list(range(depth)))
+    to = Updates(where, mask, range(depth), total, 1)
+    found = _scatter(e, how, t.dtype, data, values, to)
     return found if k else _flat(e, found, t.dtype, own[1:])
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from math import isqrt
+
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.ir import arith, ir, linalg
@@ -16,8 +19,18 @@ from mgx_mlir.passes.lowering.expr import Extent
 from mgx_mlir.passes.lowering.gpu import ranks
 from mgx_mlir.passes.lowering.iree import linalg_ext
 from mgx_mlir.passes.lowering.registry import lowers
-from mgx_mlir.passes.lowering.scalar import ArithScalars, TypedScalar, computed, ordered, widen
+from mgx_mlir.passes.lowering.scalar import (
+    ArithScalars,
+    TypedScalar,
+    computed,
+    ordered,
+    signless,
+    widen,
+)
 from mgx_mlir.passes.lowering.views import reshape_tensor
+
+_LONG_LINE = 256  # elements of a line that is worth a second launch
+_LINE = 10_000  # elements that a dynamic line is taken to have
 
 
 @lowers(ArgMax, ArgMin)
@@ -49,18 +62,16 @@ def arg_extreme_of(
     worst = work.lowest() if largest else work.highest()
     # an index that every other one replaces
     nowhere = -1 if last else dtypes.INT64.highest()
-    inits = [e.fill(kept, work, worst), e.fill(kept, dtypes.INT64, nowhere)]
-    rank = len(kept) + 1
-    d = [ir.AffineDimExpr.get(i) for i in range(rank)]
-    rest = ir.AffineMap.get(rank, 0, [d[i] for i in range(rank) if i != axis])
-    i64 = ir.IntegerType.get_signless(64)
     better, sooner = ("gt" if largest else "lt"), ("gt" if last else "lt")
+    b = ArithScalars(work, work)
 
-    def body(element: ir.Value, best: ir.Value, position: ir.Value) -> list[ir.Value]:
-        b = ArithScalars(work, work)
-        value, old = widen(TypedScalar(element, dtype)), TypedScalar(best, work)
-        at = linalg.IndexOp(axis).result
-        here = TypedScalar(arith.IndexCastOp(i64, at).result, dtypes.INT64)
+    def inits(extents: Sequence[Extent]) -> list[ir.Value]:
+        return [e.fill(extents, work, worst), e.fill(extents, dtypes.INT64, nowhere)]
+
+    def chosen(
+        value: TypedScalar, at: ir.Value, best: ir.Value, position: ir.Value, *fits: TypedScalar
+    ) -> list[ir.Value]:
+        old, here = TypedScalar(best, work), TypedScalar(at, dtypes.INT64)
         before = TypedScalar(position, dtypes.INT64)
         wins, ties = b.cmp(better, value, old), b.cmp("eq", value, old)
         if work.is_float:
@@ -69,11 +80,71 @@ def arg_extreme_of(
             wins = b.or_(wins, b.and_(new_nan, b.not_(old_nan)))
             ties = b.or_(ties, b.and_(new_nan, old_nan))
         take = b.or_(wins, b.and_(ties, b.cmp(sooner, here, before)))
+        for one in fits:
+            take = b.and_(take, one)
         return [b.select(take, value, old).value, b.select(take, here, before).value]
 
-    iterators = [REDUCTION if i == axis else PARALLEL for i in range(rank)]
-    maps = [ir.AffineMap.get_identity(rank), rest, rest]
-    return e.generic([x], inits, maps, iterators, body)
+    rank = len(kept) + 1
+    d = [ir.AffineDimExpr.get(i) for i in range(rank + 1)]
+    extent = e.extent(x, axis)
+    lanes = _lanes_of_a_line(e, extent)
+    if lanes == 1:
+
+        def body(element: ir.Value, best: ir.Value, position: ir.Value) -> list[ir.Value]:
+            value = widen(TypedScalar(element, dtype))
+            return chosen(value, index.as_i64(e, linalg.IndexOp(axis).result), best, position)
+
+        iterators = [REDUCTION if i == axis else PARALLEL for i in range(rank)]
+        rest = ir.AffineMap.get(rank, 0, [d[i] for i in range(rank) if i != axis])
+        maps = [ir.AffineMap.get_identity(rank), rest, rest]
+        return e.generic([x], inits(kept), maps, iterators, body)
+
+    def strided(_: ir.Value, best: ir.Value, position: ir.Value) -> list[ir.Value]:
+        where = [linalg.IndexOp(i).result for i in range(rank + 1)]
+        at = e.index(e.add(e.mul(where[rank], lanes), where[rank - 1]))
+        inside = index.compare(e, index.SLT, at, extent)
+        safe = index.select(e, inside, at, index.last_of(e, extent))
+        element = index.read(x, [*where[:axis], safe, *where[axis : rank - 1]])
+        fits = TypedScalar(inside, dtypes.BOOL)
+        return chosen(widen(TypedScalar(element, dtype)), index.as_i64(e, at), best, position, fits)
+
+    def together(
+        value: ir.Value, at: ir.Value, best: ir.Value, position: ir.Value
+    ) -> list[ir.Value]:
+        return chosen(TypedScalar(value, work), at, best, position)
+
+    each = [*kept, lanes]
+    maps = [ir.AffineMap.get(rank + 1, 0, own) for own in ([d[rank]], d[:rank], d[:rank])]
+
+    def partial() -> list[ir.Value]:
+        # never read: it gives the loop its extent
+        span = e.empty([index.ceil_div(e, extent, lanes)], dtypes.INT32)
+        iterators = [PARALLEL] * rank + [REDUCTION]
+        return e.generic([span], inits(each), maps, iterators, strided)
+
+    def whole() -> list[ir.Value]:
+        to = ir.AffineMap.get(rank, 0, d[: rank - 1])
+        both = [ir.AffineMap.get_identity(rank)] * 2 + [to, to]
+        return e.generic(parts, inits(kept), both, [PARALLEL] * (rank - 1) + [REDUCTION], together)
+
+    def kinds(extents: Sequence[Extent]) -> list[ir.Type]:
+        dims = e.static_dims(extents)
+        return [ir.RankedTensorType.get(dims, signless(kind)) for kind in (work, dtypes.INT64)]
+
+    parts = index.alone(e, kinds(each), [each] * 2, partial)
+    return index.alone(e, kinds(kept), [kept] * 2, whole)
+
+
+def _lanes_of_a_line(e: LoweringContext, extent: Extent) -> int:
+    """Return how many lanes of a GPU look for the extreme of a line, ahead of one that takes the
+    best of theirs: about as many as each looks at.
+
+    An odd multiple of 32: IREE gives each lane the work of four where that divides them.
+    """
+    if e.options.target != "gpu" or (isinstance(extent, int) and extent < _LONG_LINE):
+        return 1
+    known = extent if isinstance(extent, int) else _LINE
+    return 32 * min(isqrt(known) // 32 | 1, 5)
 
 
 # ---- topk ----------------------------------------------------------------------------------------

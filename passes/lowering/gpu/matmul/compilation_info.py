@@ -61,12 +61,14 @@ def _few_rows(e: LoweringContext, site: MatmulSite) -> ir.Attribute | Refusal:
     tile = lane_tile(arch, gemm)
     if tile is not None:  # lanes take neighbouring elements along the depth
         sizes, rows = [tile.rows, tile.columns], [1, 1]
-        return _lanes(CHIPS[arch], rows, [CHIPS[arch].lanes], [tile.waves], [tile.run], sizes)
+        return lanes_attribute(
+            CHIPS[arch], rows, [CHIPS[arch].lanes], [tile.waves], [tile.run], sizes
+        )
     if is_short_row(arch, gemm):  # each thread has a column
         _, columns, depth = gemm.dims
         step = next(n for n in (8, 4, 2, 1) if depth % n == 0)
         lanes = CHIPS[arch].lanes
-        return _threads(CHIPS[arch], lanes, [1, 1], [1, min(columns, lanes)], [step])
+        return threads_attribute(CHIPS[arch], lanes, [1, 1], [1, min(columns, lanes)], [step])
     return Refusal("it is not a float vector times weights, nor few rows for lanes to sum")
 
 
@@ -225,7 +227,7 @@ def words_info(arch: str, rows: Sequence[int], words: Sequence[int]) -> ir.Attri
     own = 2 if pairs and columns // 2 * waves >= chip.units * chip.simds else 1
     one = [1] * (len(rows) + 1)
     lanes = [chip.lanes // along, along]
-    return _lanes(chip, one, lanes, [waves, 1], [1, run], [*rows, own])
+    return lanes_attribute(chip, one, lanes, [waves, 1], [1, run], [*rows, own])
 
 
 def blocks_info(arch: str, gemm: GemmShape, count: int) -> ir.Attribute | None:
@@ -324,7 +326,7 @@ def window_info(arch: str, out: Sequence[int | ir.Value], spatial: int) -> ir.At
     images = max(n for n in range(1, chip.lanes // across + 1) if along % n == 0)
     lead = [1] * (len(out) - 2)
     size = [*lead, images, across * run]
-    return _threads(chip, across * images, [*lead, 1, run], size, [1] * spatial)
+    return threads_attribute(chip, across * images, [*lead, 1, run], size, [1] * spatial)
 
 
 def group_info(
@@ -354,7 +356,7 @@ def element_info(arch: str, out: Sequence[int]) -> ir.Attribute | None:
         return None
     across = max(n for n in range(1, chip.lanes + 1) if out[-1] % n == 0)
     lead = [1] * (len(out) - 1)
-    return _threads(chip, chip.lanes, [*lead, 1], [*lead, across])
+    return threads_attribute(chip, chip.lanes, [*lead, 1], [*lead, across])
 
 
 def give(e: LoweringContext, found: ir.Value, info: Callable[[str], ir.Attribute | None]) -> None:
@@ -461,7 +463,7 @@ def _info(
     )
 
 
-def _lanes(
+def lanes_attribute(
     chip: Chip,
     one: Sequence[int],
     lanes: Sequence[int],
@@ -488,7 +490,7 @@ def _lanes(
     )
 
 
-def _threads(
+def threads_attribute(
     chip: Chip, count: int, own: Sequence[int], size: Sequence[int], summed: Sequence[int] = ()
 ) -> ir.Attribute:
     """Return the attribute of `count` threads with separate results.
