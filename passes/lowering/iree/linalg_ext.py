@@ -196,11 +196,11 @@ def scatter(
 ) -> ir.Value:
     """`into` with `updates` at the tuples in `where` whose `mask` (if any) is set, in their order.
 
-    `body(update, current)` gives the new element; tuples may repeat unless `info`
-    says how GPU threads share them. Indices that are not masked out are in range. The program's
-    inputs are copied, as IREE would write into the caller's memory (docs/iree-hazards.md, hazard 29).
-    Tensors computed without reading one are copied too: IREE
-    recomputes these, and one of two scatters would write into the other's result (hazard 33).
+    `body(update, current)` gives the new element; tuples may repeat unless `info` says how GPU
+    threads share them. Indices that are not masked out are in range. The program's inputs are
+    copied, as IREE would write into the caller's memory (docs/iree-hazards.md, hazard 29). Tensors
+    computed without reading one are copied too: IREE recomputes these, and one of two scatters
+    would write into the other's result (hazard 33).
     """
     element = ir.RankedTensorType(into.type).element_type
     if _may_be_input(into) or _reads_nothing(into):
