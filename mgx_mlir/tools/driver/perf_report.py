@@ -188,10 +188,7 @@ def memory_line(m: Memory) -> str:
     """Write what was held in memory."""
     parts = [f"weights {bytes_text(m.weights)}"]
     if "transient" in m.planned:
-        parts.append(
-            f"{bytes_text(m.planned['transient'])} planned by the compiler for what loading "
-            "and calls compute"
-        )
+        parts.append(f"{bytes_text(m.planned['transient'])} planned by IREE for loading and calls")
     if m.peak is not None:
         parts.append(f"peak of the process {bytes_text(m.peak)}")
     return f"Memory: {', '.join(parts)}"

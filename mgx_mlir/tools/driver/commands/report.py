@@ -254,7 +254,7 @@ def _memory(perf: dict[str, Any], compiled: CompiledProgram) -> list[tuple[str, 
     executable = getattr(compiled, "executable", None)
     if executable is not None:
         rows.append(("code", len(bytes(executable.vmfb))))
-        rows.append(("peak_of_the_compiler", executable.peak_memory))
+        rows.append(("peak_of_iree", executable.peak_memory))
     return rows
 
 
