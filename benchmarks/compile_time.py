@@ -165,7 +165,7 @@ def write_part(page: Path, part: str, lines: Sequence[str]) -> None:
 
 def first_call(engine: str, model: Path, inputs: Path, folder: Path) -> dict[str, float]:
     """Import an engine, compile and call once in a fresh process: seconds, and peak bytes."""
-    arguments = [engine, str(model.resolve()), str(inputs)]
+    arguments = [engine, str(model.absolute()), str(inputs)]
     ran = run_measured(
         [sys.executable, "-c", FIRST_CALL, *arguments],
         environment={**ENVIRONMENT, "TORCHINDUCTOR_CACHE_DIR": str(folder / engine)},
