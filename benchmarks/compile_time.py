@@ -130,8 +130,7 @@ end = time.perf_counter()
 child = sys.modules.get("mgx_mlir.targets.child")
 if child is not None:
     child.shared_compiler().close()
-own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-print(json.dumps({"compile": ready - start, "call": end - ready, "cpu": cpu() - used, "own": own}))
+print(json.dumps({"compile": ready - start, "call": end - ready, "cpu": cpu() - used}))
 """
 ENVIRONMENT = {"MGX_CACHE": "0", "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": ""}
 
@@ -176,15 +175,13 @@ def first_call(engine: str, model: Path, inputs: Path, folder: Path) -> dict[str
     return json.loads(ran.stdout.splitlines()[-1]) | {"peak": ran.peak}
 
 
-ENGINES_HEAD = (
-    "model", "engine", "import and compile, s", "first call, s", "CPU s", "peak, MB", "all, MB"
-)  # fmt: skip
+ENGINES_HEAD = ("model", "engine", "import and compile, s", "first call, s", "CPU s", "peak, MB")
 
 
 def engine_row(model: str, engine: str, found: dict[str, float]) -> list[str]:
     """A model's figures with an engine as the cells of a table."""
     seconds = [f"{found[k]:.2f}" for k in ("compile", "call", "cpu")]
-    return [model, engine, *seconds, f"{found['own'] / 1e6:.0f}", f"{found['peak'] / 1e6:.0f}"]
+    return [model, engine, *seconds, f"{found['peak'] / 1e6:.0f}"]
 
 
 def engines_table(models: Sequence[Path], engines: Sequence[str]) -> Figures:
