@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 from mgx_mlir.core.ir import ir, tensor
 from mgx_mlir.core.op import BroadcastOp, is_a
 from mgx_mlir.core.shapes import DYN, TensorType
-from mgx_mlir.dialects.migraphx.fused import FusedConcat, PointwiseKernel
+from mgx_mlir.dialects.migraphx.axes import normalize_axes
+from mgx_mlir.dialects.migraphx.fused import FusedConcat, FusedReduce, PointwiseKernel
 from mgx_mlir.dialects.migraphx.linear import Convolution, Dot
 from mgx_mlir.dialects.migraphx.quant import QuantConvolution
 from mgx_mlir.dialects.migraphx.views import Transpose
@@ -57,8 +58,8 @@ def result_extents(
     static = all(TensorType.of(r).is_static for r in op.results)
     windows = _dynamic_windows(e, op, body, anchor)
     tiled = bool(windows) or (anchor is not None and regions.tiles_at_run_time(anchor))
-    if not static and not (is_a(op, PointwiseKernel) or tiled):
-        # a region with run-time dims around a reduction or a window does not compile
+    if not static and not (is_a(op, PointwiseKernel) or tiled or _has_fixed_sums(e, op)):
+        # a region with run-time dims around a reduction of these or a window does not compile
         return None
     refused = (regions.is_padded_row, regions.pads_some_axes)
     if anchor is not None and not windows and any(r(anchor) for r in refused):
@@ -79,6 +80,15 @@ def result_extents(
                 extents[axis] = e.extent(e.tensor(found[0]), found[1])
         out.append(extents)
     return out
+
+
+def _has_fixed_sums(e: LoweringContext, op: ir.Operation) -> bool:
+    """Return whether a kernel for a GPU reduces along fixed dims alone: its rows are dynamic."""
+    if e.options.target != "gpu" or not is_a(op, FusedReduce):
+        return False
+    kinds = [TensorType.of(v) for v in (*op.operands, *op.results)]
+    axes = normalize_axes(op.opview.axes, max(t.rank for t in kinds))
+    return all(t.dims[a] != DYN for t in kinds for a in axes if a < t.rank)
 
 
 def _dynamic_windows(
