@@ -285,22 +285,28 @@ def _plain(e: LoweringContext, form: AttentionForm, scale: float, mask: ir.Value
     extra = []
     if mask is not None:
         hides, places = _operand(e, e.expr(mask), [*lead, m, n])
-        extra = [(_bounded(e, hides, TensorType.of(mask).dtype), places)]
+        extra = [(bounded_mask(e, hides, TensorType.of(mask).dtype), places)]
     return Leaf(t, attention(e, operands, number, extra, [*lead, m, d], rank + 4, t))
 
 
-def _bounded(e: LoweringContext, mask: ir.Value, dtype: DType) -> ir.Value:
-    """Return a mask whose finite numbers stay finite in IREE's kernels, on NVIDIA.
+def bounds_masks(e: LoweringContext, dtype: DType) -> bool:
+    """Return whether masks of a type are bounded: on NVIDIA.
 
-    They multiply masks by log2(e). The lowest f32 would become infinite, and a fully masked row NaN
+    IREE's kernels multiply masks by log2(e). The lowest f32 would become infinite, and a fully masked row NaN
     instead of equal weights.
     """
-    if vendor_of(e.options.arch) != "nvidia" or dtype not in (dtypes.FLOAT, dtypes.BF16):
+    return vendor_of(e.options.arch) == "nvidia" and dtype in (dtypes.FLOAT, dtypes.BF16)
+
+
+def bounded(b: ArithScalars, x: TypedScalar) -> TypedScalar:
+    """Return an element of a mask, or a finite one below all as a number that stays finite."""
+    return b.select(b.cmp("gt", x, b.const(float("-inf"))), b.max(x, _HIDES), x)
+
+
+def bounded_mask(e: LoweringContext, mask: ir.Value, dtype: DType) -> ir.Value:
+    """Return a mask whose finite numbers stay finite in IREE's kernels."""
+    if not bounds_masks(e, dtype):
         return mask
-
-    def bounded(b: ArithScalars, x: TypedScalar) -> TypedScalar:
-        return b.select(b.cmp("gt", x, b.const(float("-inf"))), b.max(x, _HIDES), x)
-
     return e.map_elements([mask], [dtype], TensorType.of(mask), bounded)
 
 

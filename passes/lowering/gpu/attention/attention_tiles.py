@@ -1,4 +1,4 @@
-"""Tiles of attention kernels on AMD GPUs, as attributes that IREE takes.
+"""Tiles of attention kernels on GPUs, as attributes that IREE takes.
 
 A workgroup takes some rows of queries, 16 or 32 to a wave, and walks over the keys, a tile at a
 time. Both matmuls are matrix instructions; the second reads the first one's results from registers.
@@ -13,7 +13,7 @@ from operator import mul
 
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.ir import ir, vector
-from mgx_mlir.hardware.chips import CHIPS, Chip, amd_chip
+from mgx_mlir.hardware.chips import CHIPS, Chip
 from mgx_mlir.passes.lowering.gpu import schedules
 from mgx_mlir.passes.lowering.gpu.attention import attention_lanes as lanes
 from mgx_mlir.passes.lowering.gpu.matmul import mma
@@ -54,6 +54,8 @@ _DEEP_REGISTERS = 224  # the same on chips of deep matrix instructions (gfx950)
 # most elements of a wave's share of the tiles of keys and values, by lanes of a wave: kernels with
 # more of them being loaded spill (test_attention_forms)
 _LOADED = {64: 8192, 32: 1024}
+# most scores and sums of a lane on NVIDIA: with more, and the queries, it spills
+_RESULTS = 128
 _RUN = 8  # elements of a load
 _DEPTH = 128  # most elements of a row of values per workgroup on RDNA, which has no more registers
 _PART, _PART_OF_WIDE = 64, 32  # elements per workgroup of longer rows; where queries are as wide
@@ -72,6 +74,11 @@ _TWO_WAVES = '"amdgpu-waves-per-eu" = "2,2"'
 
 _NEAR = 8 / 7
 _FLUSHED = 'iree_codegen.denormal_fp_math_f32 = #iree_codegen.denormal_fp_math<"preserve-sign">'
+# on NVIDIA rows of shared memory are padded, and copied ahead, by targets/worker_nvidia.py
+_COPIED_AHEAD = (
+    "gpu_pipeline_options = #iree_gpu.pipeline_options<prefetch_num_stages = 2, "
+    "no_reduce_shared_memory_bank_conflicts = true>, "
+)
 _AHEAD = "gpu_pipeline_options = #iree_gpu.pipeline_options<prefetch_num_stages = {}>, "
 
 
@@ -121,14 +128,14 @@ class AttentionShape:
 
 def intrinsics_of(arch: str, dtype: DType, width: int, depth: int) -> AttentionIntrinsics | None:
     """Return the matrix instructions for an attention; None where IREE is to choose."""
-    chip, wide = amd_chip(arch), mma.intrinsic_of(arch, dtype, 2 * SIDE)
+    chip, wide = CHIPS.get(arch), mma.intrinsic_of(arch, dtype, 2 * SIDE)
     plain = mma.shallow_intrinsic(arch, dtype) or mma.INTRINSICS.get(arch, {}).get(dtype)
     if chip is None or plain is None or wide is None or width % SIDE or depth % SIDE:
         return None
     if plain.bytes != _BYTES or plain.depth != SIDE:
         return None
     # for lanes that share operands, only one result layout exists
-    turned = chip.copies == 1
+    turned = chip.copies == 1 and not chip.is_nvidia
     return AttentionIntrinsics(plain.layout(turned=turned), wide.layout(turned=turned))
 
 
@@ -171,6 +178,8 @@ def _fits(chip: Chip, a: AttentionShape, tile: AttentionTile, most: int = _MOST_
     shared = _is_shared(tile.keys, a.width, threads) and _is_shared(tile.depth, tile.keys, threads)
     least = tile.keys == SIDE and tile.lines == 1
     few = held <= _LOADED[chip.lanes] * tile.waves and tile.keys < 2 * a.keys
+    if chip.is_nvidia:  # copies take no registers
+        few = sum(tile.share(chip, a.width)[1::2]) <= _RESULTS and tile.keys < 2 * a.keys
     alone = tile.waves <= chip.simds and _groups(a, tile) <= chip.units
     if chip.lanes == 64:
         deep = _DEEP_REGISTERS if chip.depth > SIDE else 0
@@ -282,6 +291,8 @@ def attributes(
     config = f"{_promoted([1, 2])}, reduction = {numbers(step)}, workgroup = {numbers(rows)}"
     # the next tile is loaded during an iteration; RDNA has no registers for it
     ahead = _AHEAD.format(2) if chip.lanes == 64 else ""
+    if chip.is_nvidia:
+        ahead = _COPIED_AHEAD
     # vector registers hold two waves per SIMD for dynamic lengths, three with deep instructions; by
     # default LLVM aims at more, which spills two scalar registers on gfx90a
     if dims.blocks and chip.lanes == 64 and chip.depth == SIDE:

@@ -22,6 +22,7 @@ from mgx_mlir.core.dynamic_dims import is_named
 from mgx_mlir.core.ir import arith, ir
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.dialects.migraphx.convert import Convert
+from mgx_mlir.hardware.chips import CHIPS
 from mgx_mlir.passes.analysis.access_maps import reader, varies_along
 from mgx_mlir.passes.analysis.shared_heads import Repeated, repeated
 from mgx_mlir.passes.lowering import index, views
@@ -29,13 +30,19 @@ from mgx_mlir.passes.lowering.context import LoweringContext
 from mgx_mlir.passes.lowering.contraction import pad_tensor
 from mgx_mlir.passes.lowering.expr import Compute, DimMap, Expr, Extent, Leaf, behind_views, compose
 from mgx_mlir.passes.lowering.gpu.attention import attention_tiles
-from mgx_mlir.passes.lowering.gpu.attention.attention import AttentionKernel, is_inside
+from mgx_mlir.passes.lowering.gpu.attention.attention import (
+    AttentionKernel,
+    bounded,
+    bounded_mask,
+    bounds_masks,
+    is_inside,
+)
 from mgx_mlir.passes.lowering.gpu.attention.attention_tiles import (
     AttentionIntrinsics,
     AttentionTile,
     Parts,
 )
-from mgx_mlir.passes.lowering.scalar import constant, narrow
+from mgx_mlir.passes.lowering.scalar import ArithScalars, constant, narrow
 
 Operand = tuple[ir.Value, list[int]]  # a tensor, and the op's dim of each of its dims
 At = Mapping[int, ir.Value]  # an index by the op's dims
@@ -143,7 +150,13 @@ class TiledOperands:
         return [
             queries or self._queries(),
             self._operand(keys, {0: [self.k], 1: self.of_keys}, [*ahead, self.n, self.k]),
-            self._operand(values, {0: self.of_keys, 1: [self.d]}, [*ahead, self.d, self.n]),
+            self._operand(
+                values,
+                {0: self.of_keys, 1: [self.d]},
+                [*ahead, self.n, self.d]
+                if CHIPS[self.e.options.arch].is_nvidia
+                else [*ahead, self.d, self.n],
+            ),
         ]
 
     def _queries(self, *, ahead: bool = False) -> Operand:
@@ -185,7 +198,7 @@ class TiledOperands:
         def element(where: list[ir.Value]) -> ir.Value:
             at = self._index(names, dict(zip(order, where, strict=True)), t.rank)
             if axis is not None:
-                at[axis] = self._least(at[axis], most)
+                at[axis] = self._least(at[axis], most, signed=order[-1] == self.d)
             if not wide:
                 return narrow(read(self.elements, at, 1), self.plan.dtype).value
             along = next(i for i, dims in names.items() if dims == [self.k])
@@ -222,10 +235,11 @@ class TiledOperands:
             at = self.e.add(self.e.mul(at, self.extents[d]), of.get(d, 0))
         return at
 
-    def _least(self, place: Extent, count: Extent) -> ir.Value:
+    def _least(self, place: Extent, count: Extent, *, signed: bool = False) -> ir.Value:
         """Return an index, or the last of `count`."""
         e = self.e
-        return arith.MinUIOp(e.index(place), e.index(e.sub(count, 1))).result
+        op = arith.MinSIOp if signed else arith.MinUIOp
+        return op(e.index(place), e.index(e.sub(count, 1))).result
 
     def _clamped(self, names: Names, order: Sequence[int]) -> tuple[int | None, Extent]:
         """Return the axis of an operand whose index is clamped, and its bounds.
@@ -327,6 +341,7 @@ class TiledOperands:
             dtype = TensorType.of(mask).dtype
             if dtype.is_bool:
                 value, dtype = e.cast_tensor(value, dtypes.BOOL, dtypes.INT8), dtypes.INT8
+            value = bounded_mask(e, value, dtype)
             if self.is_ragged:
                 more = e.sub(self.extents[self.n], self.keys)
                 high: list[Extent] = [more if i == self.n else 0 for i in order]
@@ -345,7 +360,11 @@ class TiledOperands:
         known = zip(at, x.type.dims, strict=True)
         if not self._is_outside(x) or any(n != 1 and i not in names for i, n in known):
             return None
-        return self._tensor(x, at, names) if last in at else None
+        if last not in at:
+            return None
+        with ahead_of_region(self.e, self.e.tensor(x)):
+            value, order = self._tensor(x, at, names)
+            return bounded_mask(self.e, value, x.type.dtype), order
 
     def _mask_by_index(self, mask: ir.Value | None) -> Operand:
         """Return a mask, -inf beyond the keys, made by index: of blocks of keys in the kernel, else
@@ -375,7 +394,10 @@ class TiledOperands:
                 else:
                     at[full] = self._row(of)
                     at[-1] = e.add(self._least(of[self.n], left), begin)
-                found = narrow(read(self.elements, at, 1), dtype).value
+                found = narrow(read(self.elements, at, 1), dtype)
+                if bounds_masks(e, dtype):
+                    found = bounded(ArithScalars(dtype, dtype), found)
+                found = found.value
             if not self.is_ragged:
                 return found
             inside = arith.CmpIOp(arith.CmpIPredicate.slt, of[self.n], e.index(left)).result
