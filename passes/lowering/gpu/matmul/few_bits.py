@@ -20,6 +20,7 @@ from mgx_mlir.core.ir import arith, ir, math, tensor
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.dialects.migraphx.blocked_dot import MIDDLE, BlockedDot
 from mgx_mlir.dialects.migraphx.quant import pack, unpack
+from mgx_mlir.hardware.architectures import vendor_of
 from mgx_mlir.hardware.chips import LAUNCH_US, amd_chip
 from mgx_mlir.passes.lowering import index
 from mgx_mlir.passes.lowering.context import (
@@ -200,6 +201,8 @@ def _few(
     ]
     element = x.type.dtype
     stored = _middle(op) + (_SIGNED if op.bits == 8 else 0)
+    # LLVM makes one instruction of both for AMD; of NVIDIA's nothing is contracted
+    fused = vendor_of(e.options.arch) == "nvidia"
 
     def body(*args: ir.Value) -> ir.Value:
         row, own, total = args[:fields], args[fields + 1 : -1], args[-1]
@@ -211,8 +214,11 @@ def _few(
         for a, code in zip(row, _numbers(args[fields], op.bits, middle), strict=True):
             value = code if zero is None else arith.SubFOp(code, zero).result
             wide = a if element is dtypes.FLOAT else arith.ExtFOp(ir.F32Type.get(), a).result
-            term = arith.MulFOp(wide, value).result
-            found = term if found is None else arith.AddFOp(found, term).result
+            if found is None or not fused:
+                term = arith.MulFOp(wide, value).result
+                found = term if found is None else arith.AddFOp(found, term).result
+            else:
+                found = math.FmaOp(wide, value, found).result
         assert found is not None
         # with a multiplication it would be a contraction, for which IREE gives a lane one element
         scaled = math.FmaOp(found, numbers[0], constant(0, dtypes.FLOAT).value).result
