@@ -34,19 +34,17 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 GEMMS = (
     (6144, 3072, 768), (6144, 768, 3072), (4096, 4096, 4096), (1024, 1024, 1024), (128, 768, 768),
     (128, 768, 3072), (512, 2304, 768), (784, 128, 512), (196, 256, 1024), (49, 2048, 512),
-    (3136, 256, 64), (64, 4096, 4096),
+    (3136, 256, 64), (64, 4096, 4096), (2048, 2048, 2048), (256, 1024, 4096), (1000, 512, 2048),
+    (32, 2304, 768), (400, 1280, 1280),
 )  # fmt: skip
 # instructions of 16x8 along the rows and columns of a workgroup, its warps, instructions of depth
 # 16 between two barriers
 SCHEDULES = (
-    ((16, 16), (4, 2), 2), ((16, 16), (4, 2), 4), ((8, 32), (2, 4), 4), ((8, 16), (2, 2), 2),
-    ((8, 16), (2, 2), 4), ((8, 16), (2, 2), 8), ((8, 16), (2, 4), 4), ((8, 16), (2, 4), 8),
-    ((4, 16), (2, 2), 4), ((4, 16), (2, 2), 8), ((8, 8), (2, 2), 4), ((8, 8), (2, 2), 8),
-    ((4, 8), (2, 2), 4), ((4, 8), (2, 2), 8), ((4, 8), (2, 2), 16), ((4, 8), (1, 2), 4),
-    ((4, 8), (2, 4), 8), ((4, 8), (4, 2), 8), ((2, 8), (1, 2), 8), ((2, 8), (2, 2), 16),
-    ((2, 8), (2, 4), 8), ((2, 8), (2, 4), 16), ((1, 8), (1, 4), 8), ((1, 8), (1, 4), 16),
-    ((1, 4), (1, 4), 16), ((1, 4), (1, 2), 16), ((2, 4), (1, 1), 8), ((2, 4), (2, 2), 8),
-    ((2, 4), (2, 2), 16), ((2, 2), (2, 2), 16),
+    ((8, 16), (2, 2), 2), ((8, 16), (2, 2), 4), ((8, 16), (2, 4), 2), ((4, 16), (2, 2), 2),
+    ((4, 16), (2, 2), 4), ((8, 8), (2, 2), 2), ((8, 8), (2, 2), 4), ((4, 8), (2, 2), 4),
+    ((4, 8), (2, 2), 8), ((4, 8), (2, 4), 8), ((2, 8), (2, 2), 8), ((2, 8), (2, 2), 16),
+    ((2, 8), (2, 4), 16), ((2, 4), (2, 2), 8), ((2, 4), (2, 2), 16), ((1, 8), (1, 4), 16),
+    ((1, 4), (1, 4), 16), ((2, 2), (2, 2), 16),
 )  # fmt: skip
 WRONG = 2e-3  # largest error of the largest result that rounding to f16 makes
 CALLS = 12  # timed runs of each kernel
@@ -229,8 +227,25 @@ FITTED = ("least", "meet", "ends", "step", "piece")  # clocks that are fitted
 TRIALS, STARTS = 1200, 4
 # GEMMs without matrix instructions: f32, f16, and int4 by a row of f16
 PLAIN = "9 kernels on an H200 take 0.04 to 0.95 of what IREE's own take"
+# clocks of convolutions, whose windows are not copied ahead: fitted to GEMMs without such copies
+WINDOWS = {"least": 835.0, "meet": 591.0, "ends": 3267.5, "step": 0.0, "piece": 822.8}
+WINDOWS_JUDGE = "clock of an NVIDIA H200, driver 580.159.04, f16, 17 GEMMs"
+WINDOWS_MADE = "2026-11-29"
+WORD_COLUMNS = 8  # most columns of words of codes that a lane reads for one row
 NEAR = 1.0  # the lowest bound is taken
 COSTS = {"sum": 1500, "unaligned": 3, "unaligned_partial": 8}  # those of AMD: not timed
+# attentions in f16 by a clock: microseconds of 33 heads of four tiles of queries, one workgroup a
+# unit, over 512 and 1024 keys, and of 132 heads of eight tiles over 512 keys; by elements of a row,
+# then waves, keys and lines of a tile
+ATTENTIONS = {
+    64: {(4, 32, 1): (13.10, 23.82, 48.59), (4, 64, 2): (12.98, 21.71, 75.65)},
+    128: {(4, 32, 1): (15.71, 26.98, 92.51)},
+}
+ATTENTION_JUDGE = (
+    "clock of an NVIDIA H200, driver 580.159.04, f16, rows of 64 and 128; others by line"
+)
+ATTENTION_MADE = "2026-11-30"
+ROWS = (16, 32, 48, 64, 96, 128, 192, 256)  # elements of rows of keys and of values
 Times = dict[tuple[int, int, int], dict[Any, float]]  # GEMM -> schedule -> microseconds
 
 
@@ -347,9 +362,33 @@ def fit(arch: str, timed: Timed) -> dict[str, float]:
     return {name: round(value, 1) for name, value in best.items()}
 
 
+def attention_clocks(ghz: float) -> dict[str, dict[str, list[int]]]:
+    """Return the clocks of attention tiles, by elements of a row; fewer waves do as many do."""
+
+    def clocks(rows: int, tile: tuple[int, int, int]) -> list[float]:
+        few, many, full = ATTENTIONS[rows][tile]
+        each = (many - few) / (512 / tile[1])
+        busy = full / (8 * 512 / tile[1])
+        return [us * ghz * 1e3 for us in (each, few - 512 / tile[1] * each, busy)]
+
+    out: dict[str, dict[str, list[int]]] = {}
+    narrow, wide = (clocks(n, (4, 32, 1)) for n in (64, 128))
+    for n in ROWS:
+        at = (n - 64) / 64
+        own = [
+            max(round(a + (b - a) * at), round(a / 4)) for a, b in zip(narrow, wide, strict=True)
+        ]
+        out[str(n)] = {f"{waves}x32x1": own for waves in (1, 2, 4)}
+        if n <= 64:  # longer rows have no registers for two lines
+            share = max(n / 64, 0.5)
+            out[str(n)]["4x64x2"] = [round(c * share) for c in clocks(64, (4, 64, 2))]
+    return out
+
+
 def config(timed: Timed, values: Mapping[str, float], arch: str) -> str:
     """Return the text of an architecture's file."""
     from benchmarks.gpu_tiles import LANES, THREADS
+    from mgx_mlir.hardware.chips import CHIPS
 
     card, driver = (w.strip() for w in timed.device["said"].split(",")[:2])
     own = "" if arch == "sm_90" else f", taken for {arch}"
@@ -363,11 +402,16 @@ def config(timed: Timed, values: Mapping[str, float], arch: str) -> str:
         row = [list(dims), list(t.tiles), list(t.subgroups), t.k_tiles, round(times[t], 1)]
         best.append(f"  {json.dumps(row)}")
     whole = {
-        "matmul": {"judge": judge, "made": made, "clocks": {**values, "near": NEAR}},
+        "matmul": {"judge": WINDOWS_JUDGE + own, "made": WINDOWS_MADE,
+                   "clocks": {**WINDOWS, "near": NEAR}},
+        "gemm": {"judge": judge, "made": made, "clocks": {**values, "near": NEAR}},
         "gemm_costs": {"judge": "those of AMD: not timed", "made": made, "costs": COSTS},
         "threads": {"judge": f"those of gfx1100: {PLAIN}", "made": made, "tiles": THREADS},
-        "lanes": {"judge": f"those of gfx942: {PLAIN}", "made": made, "tiles": LANES},
-    }
+        "lanes": {"judge": f"those of gfx942: {PLAIN}", "made": made,
+                  "tiles": {**LANES, "word_columns": WORD_COLUMNS}},
+        "attention": {"judge": ATTENTION_JUDGE + own, "made": ATTENTION_MADE,
+                      "clocks": attention_clocks(CHIPS["sm_90"].ghz)},
+    }  # fmt: skip
     head = ",\n".join(f'"{k}": {json.dumps(v)}' for k, v in whole.items())
     lines = ",\n".join(tiles), ",\n".join(best)
     return (
@@ -410,7 +454,7 @@ PAGE = """# Matmuls on an NVIDIA GPU, by its clock
 
 {card}, driver {driver}, {date}; torch {torch}. f16, weights N x K, f16 result; microseconds of
 the kernel by CUPTI, median of 12 calls. Written by `python benchmarks/gpu_schedules.py judge` from
-what its `time` wrote. [nvidia-kernels.md](../nvidia-kernels.md) says what follows.
+what its `time` wrote. [Kernels on NVIDIA GPUs](../nvidia-kernels.md) says what follows.
 
 {count} schedules of {gemms} GEMMs; {wrong} were wrong by more than rounding.
 

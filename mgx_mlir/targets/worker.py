@@ -49,6 +49,7 @@ SINGLE_THREAD = "--mlir-disable-threading"
 CUDA = "--iree-hal-target-device=cuda"
 # targets whose programs are changed between IREE's phases: see `_compile_in_phases`
 IN_PHASES = ("--iree-hal-target-device=hip", CUDA)
+CONFIGURED = "executable-configurations"  # IREE's phase behind which each kernel has its tiles
 # an IREE pass links a module's kernels, and fails for executables without an inner module
 NOT_LINKED = "--iree-hal-link-executables=false"
 # code generation flags that IREE has per process only: those of GPUs
@@ -206,7 +207,7 @@ def _compile_in_phases(source: bytes, flags: list[str], verify: bool) -> tuple[s
         done = "flow"
         if CUDA in flags:
             done = "hal"
-            if not stage.run("flow", done):
+            if not _lower_for_cuda(stage) or not stage.run(CONFIGURED, done):
                 return "compile", b""
             _beside("worker_empty").guard(_bindings(), stage.module)
         if not stage.run(done, "end") or not stage.module.verify():
@@ -217,6 +218,19 @@ def _compile_in_phases(source: bytes, flags: list[str], verify: bool) -> tuple[s
             return "ok", bytes(output.map_memory())
     finally:
         stage.close()
+
+
+def _lower_for_cuda(stage: Any) -> bool:
+    """Make loops of kernels, and change them (worker_nvidia.py)."""
+    if not stage.run("flow", CONFIGURED):
+        return False
+    for name in ("worker_gathers", "worker_copies", "worker_fragments"):
+        _beside(name)
+    kernels = _beside("worker_nvidia")
+    if not stage.invocation.execute_text_pass_pipeline(kernels.LOWER):
+        return False
+    kernels.change(_bindings(), stage.module)
+    return bool(stage.invocation.execute_text_pass_pipeline(kernels.FINISH))
 
 
 def compile_file(path: str, out: str, flags: list[str]) -> int:

@@ -34,7 +34,8 @@ class AttentionClocks:
 class MmaClocks:
     """Clocks of a wave that multiplies by matrix instructions; what a fit leaves out is 0.
 
-    GEMMs on CDNA have their own, since LLVM puts their LDS reads ahead.
+    GEMMs on CDNA have their own, since LLVM puts their LDS reads ahead, and those on NVIDIA, whose
+    tiles are copied ahead.
     """
 
     least: float  # fewest clocks of a k-iteration: the latency of a load
@@ -117,6 +118,7 @@ class LaneTiles:
     waves: int  # waves that share the depth where columns are few
     loads: int  # fewest loads of a lane for which waves share the depth
     word_loads: int  # fewest loads of a lane of words of codes for which waves share the depth
+    word_columns: int  # most columns of words of codes that a lane reads for one row
 
 
 # architectures whose schedules are another's: their units do the same in a clock
@@ -136,7 +138,7 @@ def _file(arch: str) -> Mapping[str, Any]:
 
 @cache
 def mma(arch: str, *, gemm: bool = False) -> MmaClocks:
-    """Return the clocks of matmuls and convolutions; gemm: those of GEMMs on CDNA."""
+    """Return the clocks of matmuls and convolutions; gemm: of GEMMs on CDNA and on NVIDIA."""
     return MmaClocks(**_file(arch)["gemm" if gemm else "matmul"]["clocks"])
 
 

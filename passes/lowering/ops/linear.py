@@ -81,13 +81,8 @@ def by_row(e: LoweringContext, op: ir.Operation, x: Expr, rows: ir.Value, acc: D
     init = None if row is None else biases.first_sums(e, row, TensorType.of(op.results[0]).dims[0])
     choice = e.plan.gemm_configs.get(op.results[0])
     shape = gemm_shape.shape_of_dot(op, depth)
-    block = compilation_info.depth_block(e, shape, choice)
-    found = contract(
-        e, a, rows, extents, acc, by_row=True, element=element, init=init, block=block
-    )  # fmt: skip
-    compilation_info.give_matmul(
-        e, found, lambda: shape, choice, residual=_has_residual(op), block=block
-    )
+    found = contract(e, a, rows, extents, acc, by_row=True, element=element, init=init)
+    compilation_info.give_matmul(e, found, lambda: shape, choice, residual=_has_residual(op))
     return found
 
 
@@ -157,33 +152,6 @@ def _repeated_matrix(e: LoweringContext, x: Expr) -> ir.Value | None:
     return source if not lead else collapsed(e, source, x.source.type.dims[-2:])
 
 
-def _contract_blocks(
-    e: LoweringContext,
-    a: ir.Value,
-    rows: ir.Value,
-    extents: Sequence[Extent],
-    acc: DType,
-    block: int,
-    init: ir.Value | None,
-) -> ir.Value:
-    """Contract [rows.., depth] by [columns, depth] with the depth as [blocks, block]."""
-    columns, depth = ir.RankedTensorType(rows.type).shape
-    blocks = [depth // block, block]
-    a = collapsed(e, a, [*extents[:-1], *blocks])
-    rows = collapsed(e, rows, [columns, *blocks])
-    rank = len(extents)
-    *lead, n, outer, inner = [ir.AffineDimExpr.get(i) for i in range(rank + 2)]
-    maps = [
-        ir.AffineMap.get(rank + 2, 0, each)
-        for each in ([*lead, outer, inner], [n, outer, inner], [*lead, n])
-    ]
-    element = dtypes.from_mlir(ir.RankedTensorType(a.type).element_type)
-    iterators = [PARALLEL] * rank + [REDUCTION] * 2
-    return multiply_accumulate(
-        e, a, rows, init or e.fill(extents, acc, 0), maps, iterators, element, acc
-    )
-
-
 def contract(
     e: LoweringContext,
     a: ir.Value,
@@ -193,20 +161,16 @@ def contract(
     by_row: bool = False,
     element: DType | None = None,
     init: ir.Value | None = None,
-    block: int = 0,
 ) -> ir.Value:
     """Build a contraction with any number of batch dims, static or dynamic; a `b` of rank 2 is
     shared by all.
 
     by_row: the last two axes of `b` are transposed. element: the type of both operands, if not that
-    of their tensors. init: initial sums, instead of zeros. block: extent of
-    the blocks that a static depth is divided in, with a dim of their number; 0: one dim.
+    of their tensors. init: initial sums, instead of zeros.
     """
     a, b = made_ahead(e, a), made_ahead(e, b)
     rank = len(extents)
     shared = ir.RankedTensorType(b.type).rank == 2
-    if block:
-        return _contract_blocks(e, a, b, extents, acc, block, init)
     d = [ir.AffineDimExpr.get(i) for i in range(rank + 1)]
     lead, m, n, k = d[: rank - 2], d[rank - 2], d[rank - 1], d[rank]
     maps = [

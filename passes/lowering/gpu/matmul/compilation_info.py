@@ -30,7 +30,6 @@ from mgx_mlir.passes.lowering.gpu.matmul.tiles import Extents, MmaSchedule, choo
 from mgx_mlir.passes.lowering.gpu.schedules import ThreadTile
 from mgx_mlir.passes.lowering.select import KernelRule, Refusal
 
-_BLOCKS = 2  # blocks of the depth in a k-iteration, where the depth is two dims
 # LLVM's limit of unrolled operations for loops between barriers, where a lane has few registers;
 # with its default 300 it hoists all loads, and spills up to 64 registers
 _KEPT_LOOP = {"amdgpu-unroll-threshold": "50"}
@@ -44,7 +43,6 @@ class MatmulSite:
     gemm: GemmShape
     config: GemmConfig
     residual: bool = False  # kernel also reads a tensor of the result's dims
-    block: int = 0  # extent of the blocks if the depth is two dims; 0: the depth is one dim
 
     def __str__(self) -> str:
         dims = "x".join(map(str, (*self.gemm.batch, *self.gemm.dims)))
@@ -100,11 +98,10 @@ def _matrix_tiles(e: LoweringContext, site: MatmulSite) -> ir.Attribute | Refusa
         wave = [1, *tile.subgroup]
         return _info(chip, mma, tile, sizes, wave, depth, columns=of.columns, convolution=True)
     one = [1] * (1 if config.split > 1 else len(gemm.batch))
-    pair = [_BLOCKS, site.block // mma.depth] if site.block else []
     several = tile.workgroups(mma, of) > chip.units
     return _info(
         chip, mma, tile, [*one, *own], [*one, *tile.subgroup[1:]], depth, columns=of.columns,
-        several=site.residual and several, cut=tile.is_cut(mma, of), steps=pair,
+        several=site.residual and several, cut=tile.is_cut(mma, of),
     )  # fmt: skip
 
 
@@ -210,8 +207,8 @@ def words_info(arch: str, rows: Sequence[int], words: Sequence[int]) -> ir.Attri
     """Return the info of few rows [rows.., blocks, words of a block] by words [columns, blocks,
     words] of codes.
 
-    A lane loads neighbouring words of one block, of two columns where those are many and a row is
-    alone.
+    A lane loads neighbouring words of one block, of several columns where those are many and a row
+    is alone: the row is then read less often.
     """
     chip = CHIPS.get(arch)
     if chip is None:
@@ -223,8 +220,11 @@ def words_info(arch: str, rows: Sequence[int], words: Sequence[int]) -> ir.Attri
     deep = blocks * along >= known.word_loads * known.waves * chip.lanes
     waves = known.waves if deep and columns <= chip.units * chip.simds else 1
     # IREE distributes no tile of several rows and columns
-    pairs = prod(rows) == 1 and columns % 2 == 0
-    own = 2 if pairs and columns // 2 * waves >= chip.units * chip.simds else 1
+    most = known.word_columns if prod(rows) == 1 else 1
+    full = chip.units * chip.simds
+    own = next(
+        (n for n in (8, 4, 2) if n <= most and columns % n == 0 and columns // n * waves >= full), 1
+    )
     one = [1] * (len(rows) + 1)
     lanes = [chip.lanes // along, along]
     return lanes_attribute(chip, one, lanes, [waves, 1], [1, run], [*rows, own])
@@ -305,7 +305,7 @@ def _plain(
         f"workgroup = {numbers([*size, *[0] * len(depth)])}",
         tile.threads,
         CHIPS[arch],
-        _options(0, _KEPT_LOOP if kept else {}, convolution=convolution),
+        _options(0, _KEPT_LOOP if kept else {}, convolution=convolution, apart=False),
     )
 
 
@@ -365,23 +365,6 @@ def give(e: LoweringContext, found: ir.Value, info: Callable[[str], ir.Attribute
         put(e, found, info)
 
 
-def depth_block(e: LoweringContext, gemm: GemmShape, config: GemmConfig | None) -> int:
-    """Return the extent of the blocks in which a kernel reads the depth, 0 for a depth of one dim.
-
-    On NVIDIA lanes read 4 bytes of eight rows at once. IREE pads rows in shared memory by 8 bytes,
-    with which rows meet in banks. Two padded blocks lie 16 bytes further apart, and do not.
-    """
-    chip = CHIPS.get(e.options.arch)
-    if chip is None or not chip.is_nvidia or not e.options.tiles or gemm.is_dynamic:
-        return 0
-    mma = gemm.intrinsic(e.options.arch)
-    tile = (config or e.options.gemm_config(gemm, e.function)).tile
-    if mma is None or tile is None or tile.k_tiles % _BLOCKS:
-        return 0
-    block = tile.k_tiles // _BLOCKS * mma.depth
-    return 0 if gemm.dims[2] % (_BLOCKS * block) else block
-
-
 def give_matmul(
     e: LoweringContext,
     found: ir.Value,
@@ -389,11 +372,8 @@ def give_matmul(
     config: GemmConfig | None = None,
     *,
     residual: bool = False,
-    block: int = 0,
 ) -> None:
-    """Annotate the op of a matmul by a config, or that of the options.
-
-    residual, block: as for MatmulSite.
+    """Annotate the op of a matmul by a config, or that of the options; residual: as for MatmulSite.
 
     A GEMM of dynamic rows has the tile of a usual number of them.
     """
@@ -406,7 +386,7 @@ def give_matmul(
             return
         made, config = usual, of_dynamic_rows(arch, usual)
     config = config or e.options.gemm_config(made, e.function)
-    site = MatmulSite(arch, made, config, residual, block)
+    site = MatmulSite(arch, made, config, residual)
     _put_first(e, found, MATMULS, site, str(site))
 
 
@@ -459,7 +439,12 @@ def _info(
         f"workgroup = {numbers([*sizes, *[0] * len(each)])}",
         prod(tile.subgroups) * chip.lanes,
         chip,
-        _options(tile.stages(chip, mma, depth, cut=cut), attributes, convolution=convolution),
+        _options(
+            tile.stages(chip, mma, depth, cut=cut),
+            attributes,
+            convolution=convolution,
+            apart=chip.is_nvidia,
+        ),
     )
 
 
@@ -507,14 +492,14 @@ def threads_attribute(
     )
 
 
-def _options(stages: int, attributes: Mapping[str, str], *, convolution: bool) -> str:
+def _options(stages: int, attributes: Mapping[str, str], *, convolution: bool, apart: bool) -> str:
     """Return options of the pipeline; stages: k-iterations in flight."""
     igemm = ", use_igemm_convolution = true" if convolution else ""
     each = ", ".join(f'"{name}" = "{value}"' for name, value in attributes.items())
     functions = f", llvm_func_attrs = {{{each}}}" if each else ""
     return (
         f", {{gpu_pipeline_options = #iree_gpu.pipeline_options<prefetch_num_stages = {stages}, "
-        f"no_reduce_shared_memory_bank_conflicts = false{igemm}>{functions}}}"
+        f"no_reduce_shared_memory_bank_conflicts = {str(apart).lower()}{igemm}>{functions}}}"
     )
 
 
@@ -536,6 +521,6 @@ def numbers(values: Sequence[int]) -> str:
 
 __all__ = [
     "FEW_BITS_TILES", "FEW_BITS_WORDS", "FORMS", "GATHERED_WINDOWS", "IMAGE_WINDOWS", "MATMULS",
-    "FormSite", "MatmulSite", "depth_block", "element_info", "give", "give_form", "give_matmul",
+    "FormSite", "MatmulSite", "element_info", "give", "give_form", "give_matmul",
     "group_info", "numbers", "put", "steps_of", "window_info", "windows_info",
 ]  # fmt: skip

@@ -36,6 +36,12 @@ class MmaIntrinsic:
         """Bytes of its columns, the other operand."""
         return self.columns * self.depth * self.bytes
 
+    @property
+    def padding(self) -> int:
+        """Bytes between two rows in the LDS: IREE adds 8; a row that `ldmatrix` reads begins at a
+        multiple of 16."""
+        return 8 if self.columns == SIDE else 16
+
     def layout(self, *, turned: bool = False) -> str:
         """Return IREE's attribute.
 

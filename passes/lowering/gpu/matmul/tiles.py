@@ -50,7 +50,7 @@ _AHEAD = 8
 _LARGE = 16  # fewest results of a wave, in matrix instructions, that hide its waits
 _EARLY = 6  # fewest k-iterations for which loads start two iterations ahead (CDNA)
 _HELD = {64: 4 / 5, 32: 3 / 4}  # share of the LDS that a tile may take, by lanes
-_PADDED = 8  # bytes that IREE adds to a row in the LDS
+_TILES = 3  # tiles of a loop in shared memory on NVIDIA: two are copied ahead
 _VECTOR = 16  # bytes that a lane loads at once
 
 
@@ -95,8 +95,9 @@ class MmaSchedule:
         return max(1, waves * chip.simds // prod(self.subgroups))
 
     def held(self, mma: MmaIntrinsic) -> int:
-        """Return the bytes of the LDS; IREE pads rows, so that columns lie in different banks."""
-        row = mma.depth * self.k_tiles * mma.bytes + _PADDED
+        """Return the bytes of the LDS of an iteration; rows are padded, so that columns lie in
+        different banks."""
+        row = mma.depth * self.k_tiles * mma.bytes + mma.padding
         return (self.rows * mma.rows + self.tiles[2] * mma.columns) * row
 
     def stages(self, chip: Chip, mma: MmaIntrinsic, depth: int, *, cut: bool = False) -> int:
@@ -105,8 +106,11 @@ class MmaSchedule:
         cut: tiles of a GEMM are partial, so loads are masked. Iterations are compiled in pairs. For
         an odd count the loop exits inside of a pair: LLVM hoists the masks of the last loads before
         that, and waits for them. Two stages peel one iteration, three stages two.
+        On NVIDIA copies are asynchronous, as many as shared memory holds.
         """
         trips = -(-depth // (mma.depth * self.k_tiles))
+        if chip.is_nvidia:
+            return max(1, min(_TILES, trips, chip.workgroup_lds // self.held(mma)))
         if cut and trips % 2:
             return 2  # an even number of iterations is left
         early = chip.lanes == 64 and trips >= _EARLY and self.loads_evenly(chip, mma)
@@ -216,7 +220,7 @@ def choose(chip: Chip, mma: MmaIntrinsic, of: Extents) -> MmaSchedule:
         busy = tile.busy(chip, mma, of.depth, _each(chip, mma, tile, of))
         return 0 if of.gathered else busy, _read(mma, tile, of)
 
-    near = schedules.mma(chip.arch, gemm=_is_rows(chip, of)).near
+    near = schedules.mma(chip.arch, gemm=_has_own_clocks(chip, of)).near
     return min((t for t in fastest.values() if tiles[t] <= near * least), key=rank)
 
 
@@ -333,7 +337,7 @@ def _masks(mma: MmaIntrinsic, tile: MmaSchedule, of: Extents) -> float:
 
 def clocks(chip: Chip, mma: MmaIntrinsic, tile: MmaSchedule, of: Extents) -> float:
     """Return the lower bound of a matmul's time with a tile, in clocks."""
-    known = schedules.mma(chip.arch, gemm=_is_rows(chip, of))
+    known = schedules.mma(chip.arch, gemm=_has_own_clocks(chip, of))
     each = _each(chip, mma, tile, of)
     rounds = -(-each // tile.resident(chip, mma))
     alone = rounds * _alone(chip, mma, tile, of, known)
@@ -341,6 +345,12 @@ def clocks(chip: Chip, mma: MmaIntrinsic, tile: MmaSchedule, of: Extents) -> flo
     two = -(-of.depth // (mma.depth * tile.k_tiles)) == 2
     late = known.late if partial and two and not _reads_narrowly(chip, mma) else 0
     return max(tile.busy(chip, mma, of.depth, each), alone) + late
+
+
+def _has_own_clocks(chip: Chip, of: Extents) -> bool:
+    """Return whether a GEMM has other clocks than windows do: on CDNA, and on NVIDIA, where its
+    tiles are copied ahead."""
+    return _is_rows(chip, of) or (chip.is_nvidia and of.apart and not of.gathered)
 
 
 def _is_rows(chip: Chip, of: Extents) -> bool:
