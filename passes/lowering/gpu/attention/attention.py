@@ -292,8 +292,8 @@ def _plain(e: LoweringContext, form: AttentionForm, scale: float, mask: ir.Value
 def bounds_masks(e: LoweringContext, dtype: DType) -> bool:
     """Return whether masks of a type are bounded: on NVIDIA.
 
-    IREE's kernels multiply masks by log2(e). The lowest f32 would become infinite, and a fully masked row NaN
-    instead of equal weights.
+    IREE's kernels multiply masks by log2(e). The lowest f32 would become infinite, and a fully
+    masked row NaN instead of equal weights.
     """
     return vendor_of(e.options.arch) == "nvidia" and dtype in (dtypes.FLOAT, dtypes.BF16)
 
