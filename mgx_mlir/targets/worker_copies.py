@@ -159,7 +159,7 @@ class _Buffer:
 
 
 class _Loop:
-    """A loop with copies to shared memory by way of registers."""
+    """A loop with copies to shared memory through registers."""
 
     def __init__(self, ir: Any, op: Any) -> None:
         self.ir, self.op = ir, op
