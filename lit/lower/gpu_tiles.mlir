@@ -36,11 +36,11 @@ func.func @groups(%x: tensor<1x5x5x4xf32>, %w: tensor<3x3x2x6xf32>) -> tensor<1x
 // Few rows that no matrix instruction multiplies have threads' tiles.
 // CHECK-LABEL: @main(
 // CHECK: linalg.matmul {{.*}}promote_operands = [0, 1], reduction = [0, 0, 32], thread = [1, 2, 0], workgroup = [8, 32, 0]
-func.func @few_rows(%x: tensor<6x24xf32>, %w: tensor<24x24xf32>) -> tensor<6x24xf32> {
+func.func @few_rows(%x: tensor<6x48xf32>, %w: tensor<48x24xf32>) -> tensor<6x24xf32> {
   %0 = "migraphx.group"(%x, %w) ({
-  ^bb0(%a: tensor<6x24xf32>, %b: tensor<24x24xf32>):
-    %1 = "migraphx.dot"(%a, %b) : (tensor<6x24xf32>, tensor<24x24xf32>) -> tensor<6x24xf32>
+  ^bb0(%a: tensor<6x48xf32>, %b: tensor<48x24xf32>):
+    %1 = "migraphx.dot"(%a, %b) : (tensor<6x48xf32>, tensor<48x24xf32>) -> tensor<6x24xf32>
     "migraphx.yield"(%1) : (tensor<6x24xf32>) -> ()
-  }) {tag = "dot"} : (tensor<6x24xf32>, tensor<24x24xf32>) -> tensor<6x24xf32>
+  }) {tag = "dot"} : (tensor<6x48xf32>, tensor<48x24xf32>) -> tensor<6x24xf32>
   return %0 : tensor<6x24xf32>
 }
