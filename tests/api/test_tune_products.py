@@ -229,7 +229,7 @@ def test_a_compile_searches_without_a_device_and_the_next_one_uses_it(
     two = GemmConfig(MmaSchedule((1, 1, 2), (1, 1, 2), 1))
     keep_products(ARCH, {product: (two, 1.0)}, "time")
     later = mgx_mlir.compile(data, target="gpu", arch=ARCH, cache=False)
-    assert "1 products" in later.stats.tuning[0]
+    assert "1 known matmuls" in later.stats.tuning[0]
     from mgx_mlir.targets.report import gpu_report
 
     [kernel] = gpu_report(later.executable.vmfb).kernels

@@ -88,7 +88,7 @@ def test_an_operator_that_is_lowered_wrong(driver: Driver, models: Path) -> None
     assert " = relu(" in ran.lines[at - 1]
     assert "max abs diff 0.25," in ran.lines[at]
     assert sum(line.startswith("  wrong by itself") for line in ran.lines) == 1
-    assert any(line.startswith("  wrong because what it reads is: ") for line in ran.lines)
+    assert any(line.startswith("  wrong because of its operands: ") for line in ran.lines)
     assert "6 instructions in one run: 2 right, 1 wrong by itself, " in ran.out
 
 
@@ -173,7 +173,7 @@ def test_a_kernel_that_is_lowered_wrong(driver: Driver, models: Path, tmp_path: 
     small = tmp_path / "small.mxr"
     ran = driver("verify", "--cpu", "--no-cache", models / "mnist.onnx", "-b", "--minimal", small)
     assert ran.status == 1
-    assert "3 kernels in one run: 1 wrong by itself, 2 wrong because what they read is" in ran.lines
+    assert "3 kernels in one run: 1 wrong by itself, 2 wrong because of their operands" in ran.lines
     line = next(line for line in ran.lines if line.startswith("Failure starts at: "))
     assert f"@{line.removeprefix('Failure starts at: ')} = cpu::dot_add_relu(" in ran.out
     assert operators(small)[-3:] == ["dot", "add", "relu"]

@@ -26,7 +26,7 @@ def test_reasons_on_a_processor(tmp_path: Path, capsys: pytest.CaptureFixture[st
     net, _ = makers.nncf_convolutions()
     path.write_bytes(net.proto().SerializeToString())
     first, *stay = lines(capsys, path, "--cpu")
-    assert first == "2 products in 8 bits, 4 pairs that stay"
+    assert first == "2 matmuls in 8 bits, 4 pairs that stay"
     said = "\n".join(stay)
     # activations of a scale by channel, ahead of a depthwise convolution
     assert said.count("read by convolution") == 2
@@ -40,7 +40,7 @@ def test_all_products_are_in_8_bits(tmp_path: Path, capsys: pytest.CaptureFixtur
     path = tmp_path / "net.onnx"
     net, _ = makers.nncf_attention()
     path.write_bytes(net.proto().SerializeToString())
-    assert lines(capsys, path, "--cpu") == ["4 products in 8 bits, 0 pairs that stay"]
+    assert lines(capsys, path, "--cpu") == ["4 matmuls in 8 bits, 0 pairs that stay"]
 
 
 def test_a_program_stays_as_it_is_and_targets_differ() -> None:
@@ -52,7 +52,7 @@ def test_a_program_stays_as_it_is_and_targets_differ() -> None:
     assert program.text() == before
     assert not found.products
     whys = {s.kind: s.why for s in found.stayed}
-    assert whys["pooling"] == "mode average computes between the steps"
+    assert whys["pooling"] == "mode average gives values between the quantised steps"
     assert whys["return"] == "results are floats"
     assert {s.kind for s in found.stayed} == {"mul", "sigmoid", "pooling", "return"}
     # pairs that follow each other become clips for a GPU
@@ -85,6 +85,6 @@ def test_weights_of_4_bits(
 ) -> None:
     few_bits(path := tmp_path / "net.onnx", 32)
     assert lines(capsys, path, *target) == [
-        "0 products in 8 bits, 0 pairs that stay",
-        "1 products of floats by weights of 4 bits, widened in their kernels",
+        "0 matmuls in 8 bits, 0 pairs that stay",
+        "1 float matmuls with weights of 4 bits, widened in their kernels",
     ]

@@ -53,7 +53,7 @@ def test_no_input(driver: Driver, models: Path) -> None:
     assert driver("read").errors == ["error: expected an input file, or --test"]
     path = models / "mnist.onnx"
     ran = driver("run", "--fill1", "x", path)
-    assert ran.errors[1] == f"note: '{path}' was taken by --fill1; give the file ahead of it"
+    assert ran.errors[1] == f"note: '{path}' was read as a value of --fill1: put the file before it"
     assert driver("read", path, "--test").status == 2
     assert driver("read", "--test", "--batch", 2).status == 2
     ran = driver("read", path, "--batch", 2)

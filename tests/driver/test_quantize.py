@@ -139,7 +139,7 @@ def test_weights_in_4_bits_by_samples(driver: Driver, models: Path, given: Path)
             given / "x", "--report", given / "p.html", "-n", 1,
         )  # fmt: skip
         assert ran.status == 0, ran.err
-        assert any(e.startswith("weights of 2 products in int4") for e in ran.errors) == bool(more)
+        assert any(e.startswith("weights of 2 matmuls in int4") for e in ran.errors) == bool(more)
         found.append(float(rows(ran.lines, "layer")["fc0"][2]))
     assert found[1] > found[0] + 6
 
@@ -156,7 +156,7 @@ def test_what_is_kept(
     assert layers["fc1"] == ["dot", "as it was", "-", "-", "kept: --keep names it"]
     assert layers["fc0"][1] == "as it was"
     assert layers["fc0"][4] == "kept: --max-error 0.0 needs it"
-    assert "int8: all products stay: the outputs ask for it" in ran.errors
+    assert "int8: no matmul is quantised: the outputs would change too much" in ran.errors
     assert rows(ran.lines, "output")["y"] == ["exact", "1.000000", "0"]
     # without a report: the metric decides, and the program is printed
     ran = driver(*base, "--metric", given / "m.py", "--least", 0)

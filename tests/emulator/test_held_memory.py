@@ -20,8 +20,8 @@ import mgx_mlir
 from tests.support.models import parsed
 
 NET = '''(float[n,64] x) => (float[n,64] y) {
-a = Softmax <axis = -1> (x) b = Softmax <axis = -1> (a) c = Softmax <axis = -1> (b)
-y = Softmax <axis = -1> (c) }'''
+a = Softmax <axis = 0> (x) b = Softmax <axis = 0> (a) c = Softmax <axis = 0> (b)
+y = Softmax <axis = 0> (c) }'''
 program = mgx_mlir.compile(parsed(NET, {}, opset=18).SerializeToString(), "gpu", arch="gfx942",
                            emulate=True, cache=False)
 calls, least, most = map(int, sys.argv[1:])
@@ -31,7 +31,7 @@ used = []
 for n in rng.integers(least, most, calls, endpoint=True):
     x = rng.standard_normal((n, 64)).astype(np.float32)
     y = program.run(x=x)[0]
-    assert y.shape == x.shape and abs(float(y.sum()) - n) < 1e-2 * n
+    assert y.shape == x.shape and abs(float(y.sum()) - 64) < 0.64
     if least < most:
         found = program.memory()
         used.append(found.total - found.free)

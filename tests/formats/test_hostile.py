@@ -68,7 +68,7 @@ WRONG = [
     ("version", 9, "version is 9, expected"),
     ("version", "8", "version is '8', expected"),
     ("version", True, "version is True, expected"),
-    ("version", ..., "version is None"),
+    ("version", ..., "the file has no 'version'"),
     ("modules", ..., "no 'modules'"),
     ("modules.main", ..., "no 'main'"),
     ("modules", [1], "'modules' expected an object"),

@@ -29,21 +29,21 @@ _MOST_ROWS = 15  # most rows of a wave, each a sum in each lane
 def thread_tile(arch: str, gemm: GemmShape) -> ThreadTile | None:
     """Return the tile of a GEMM that no matrix instruction multiplies; None: IREE chooses.
 
-    The depth takes several iterations: in a single one IREE 3.13 lets threads past the last row
-    write.
+    The depth takes several iterations, of fewer elements where it is short: in a single one IREE
+    3.13 lets threads past the last row write.
     """
     chip = _chip(arch, gemm)
     if chip is None or gemm.op != DOT:
         return None
     rows, columns, depth = gemm.dims
-    if rows < 2 or (columns < _LEAST[1] and (rows >= _LEAST[0] or depth >= _SHALLOW)):
+    if rows < 2 or depth < 2 or (columns < _LEAST[1] and (rows >= _LEAST[0] or depth >= _SHALLOW)):
         return None
     known, count = schedules.thread_tiles(arch), prod(gemm.batch)
     few, units = rows < _LEAST[0], chip.units
     for least, tile in known.few if few else known.gemm:
         fits = rows <= least if few else count * tile.workgroups(rows, columns) >= least * units
-        if fits and depth > tile.depth:
-            return tile
+        if fits:
+            return replace(tile, depth=min(tile.depth, 1 << (depth - 1).bit_length() - 1))
     return None
 
 
