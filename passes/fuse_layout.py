@@ -191,9 +191,7 @@ def _transpose(v: ir.Value) -> ir.Operation | None:
 
 @dataclass(frozen=True)
 class FuseLayout(PatternPass):
-    """Kernels of matmuls and convolutions read and write the source of a transpose or convert
-    directly.
-    """
+    """Take transposes and converts into the kernels of matmuls and convolutions beside them."""
 
     name: ClassVar[str] = "fuse_layout"
     patterns: ClassVar[tuple[Pattern, ...]] = (

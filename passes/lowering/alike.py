@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Generator, Hashable, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -98,7 +98,7 @@ class Codes:
     def _text(self, part: Hashable) -> str:
         """Write a part of a key. Errors: TypeError for one that has no text."""
         if isinstance(part, tuple):
-            return f"({','.join(map(self._text, part))})"
+            return f"({','.join(map(self._text, cast(tuple[Hashable, ...], part)))})"
         if part is None or type(part) in (str, int, bool, float):
             return repr(part)
         found = self._texts.get(part)

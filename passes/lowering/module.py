@@ -94,7 +94,8 @@ class ModuleLowering(LoweringContext):
         readable: bool = False,
     ) -> None:
         super().__init__(options)
-        self.programs, self.listed, self.readable = programs, listed, readable
+        self.programs: Mapping[str, ProgramIR] = programs
+        self.listed, self.readable = listed, readable
         self._settled: set[ir.Value] = set()  # values that kernels both yield and read
         self._launching = 0  # ops lowered so far
         self._choices: list[KernelChoice] = []  # choices in the function that is being lowered

@@ -143,7 +143,7 @@ def compiled(root: Path, timeout: float | None) -> Executable:
 def test_a_stopped_compile_blocks_no_other(tmp_path: Path, caplog: Any) -> None:
     with holder(tmp_path, CpuTarget().lowered_key(LOWERED), "stop") as pid:
         assert not compiled(tmp_path, None).cached
-    assert f"process {pid} is stopped" in caplog.text
+    assert f"process {pid} compiles the same program but is stopped" in caplog.text
     assert compiled(tmp_path, None).cached
 
 

@@ -472,12 +472,16 @@ def dispatch(
     if number is None:
         name = codes.name(key)
         known = codes.known(name)
-        build = (lambda _: ()) if known else body
+        build = _nothing if known else body
         _build(made, outer, inputs, results, grid, build, updated=bool(updated))
         number = codes.built(key, made, name, known=known)
     if number is not None:
         made.attributes[alike.CODE] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), number)
     return list(made.results)
+
+
+def _nothing(_: WorkgroupBuilder) -> Sequence[ResultTile]:
+    return ()
 
 
 def _build(
