@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from mgx_mlir.core import guarded_imports, interrupts
+from mgx_mlir.core import errors, guarded_imports, interrupts
 
 guarded_imports.guard()
 
@@ -51,6 +51,7 @@ _EXPORTS = {
 _MODULE_OF = {name: module for module, names in _EXPORTS.items() for name in names}
 
 _MODULES = ("torch",)  # names that need an optional package
+_missing: dict[str, str] = {}  # reasons why one of them cannot be imported
 
 __all__ = [
     "CompileOptions",
@@ -135,13 +136,28 @@ if TYPE_CHECKING:
 @interrupts.held
 def __getattr__(name: str) -> Any:
     if name in _MODULES:
-        return importlib.import_module(f"mgx_mlir.{name}")
+        return _optional(name)
     where = _MODULE_OF.get(name)
     if where is None:
         raise AttributeError(f"module 'mgx_mlir' has no attribute '{name}'")
     found = getattr(importlib.import_module(where), name)
     globals()[name] = found
     return found
+
+
+def _optional(name: str) -> Any:
+    """Import a module that needs an optional package. Errors: AttributeError, which says why.
+
+    pickle asks each loaded module for names such as `torch`, and takes no other error for a no:
+    torch's own compilers would fail where MLIR's bindings are not installed.
+    """
+    if name not in _missing:
+        try:
+            return importlib.import_module(f"mgx_mlir.{name}")
+        except errors.MgxError as e:
+            _missing[name] = str(e)
+            raise AttributeError(str(e)) from e
+    raise AttributeError(_missing[name])
 
 
 def __dir__() -> list[str]:

@@ -99,3 +99,15 @@ def test_it_loads_and_runs(kind: str, site: Path, tmp_path: Path) -> None:
         if seconds[-1] < 0.1:
             break
     assert min(seconds) < 0.1, seconds
+
+
+def test_others_may_ask_the_package_for_any_name(site: Path) -> None:
+    """pickle does, for `torch`: torch's own compilers would fail for any other error."""
+    code = "import mgx_mlir; print(hasattr(mgx_mlir, 'torch')); mgx_mlir.torch"
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", code], capture_output=True, text=True, check=False,
+        env={"PYTHONPATH": str(site)},
+    )  # fmt: skip
+    assert done.stdout == "False\n"
+    assert "AttributeError: " in done.stderr.splitlines()[-2], done.stderr
+    assert "note: " in done.stderr.splitlines()[-1]
