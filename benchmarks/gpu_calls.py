@@ -1,4 +1,4 @@
-"""What a call costs beyond its kernels on a GPU: torch.compile, the program, the launch alone.
+"""Cost of a call beyond its kernels on a GPU: torch.compile, the program, the launch alone.
 
 All take turns in one process, on one `nn.Linear` of 64 x 64 and 4 rows in f16: a call that is
 waited for, and a call's share of 200 in a row, which the host bounds.
