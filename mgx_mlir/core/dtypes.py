@@ -162,8 +162,8 @@ _BY_NUMBER = {d.number: d for d in (*DTYPES, FP4X2)}
 _BY_NUMPY = {d.np: d for d in DTYPES}
 
 
-# types by class, width and signedness: printing a type takes 3 us, and verifying asks each value
-# by class names: the bindings may not be loaded
+# types by class, width and signedness: printing a type takes 3 us, and verifying asks each value;
+# names of classes, since the bindings may not be loaded
 _BY_CLASS: dict[str, DType] = {
     "F16Type": HALF,
     "BF16Type": BF16,

@@ -21,8 +21,8 @@ _PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
 # select() refuses descriptors from 1024 on, and epoll takes one of its own
 _Selector: Any = getattr(selectors, "PollSelector", selectors.SelectSelector)
 
-# seconds between two polls: of a process's memory, which takes half a millisecond, or without /proc
-# of its end
+# seconds between two polls of a process's memory, which take half a millisecond; without /proc,
+# between two polls of its end
 _LONGEST_STEP = 0.1 if HAS_PROC else 0.03
 
 Outcome = Literal["done", "timeout", "memory"]

@@ -79,7 +79,7 @@ def test_keys_and_values_are_copied_ahead_and_values_turned_as_they_are_read(kin
 def test_lanes_name_rows_so_that_each_gets_its_own_pairs(
     turned: bool, odd: int, upper: int
 ) -> None:
-    """What the hardware gives a lane is what it read by itself: four pairs of four matrices."""
+    """A lane gets from the hardware the four pairs that it read by itself before."""
     stride = 40
     near, row = (stride, 1) if turned else (1, stride)
     shares = worker_fragments.lane_terms(stride, odd, upper, turned=turned)
