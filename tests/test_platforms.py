@@ -67,6 +67,8 @@ import mgx_mlir
 # not for such a system, or of packages that a user may not have
 KEPT = {"fork_server", "backend_report", "serve", "v2", "ray", "openai", "torch", "text", "triton"}
 KEPT |= {"mlserver_runtime", "triton_repository", "worker_host"}
+# the compile worker loads these with the files beside them, and without the package
+KEPT |= {"worker_copies", "worker_nvidia"}
 root = pathlib.Path(mgx_mlir.__file__).parent
 files = [f.relative_to(root.parent) for f in root.rglob("*.py") if f.name != "__init__.py"]
 names = [".".join(f.with_suffix("").parts) for f in files]

@@ -370,12 +370,14 @@ class IreeProgram(CompiledProgram):
             if self._program is None and self.after_passes is not None:
                 self._program = self.after_passes()
             # the bindings: a run needs none
+            from mgx_mlir import dialects
             from mgx_mlir.compiler.device_plan import device_plan
             from mgx_mlir.core import operand_segments
             from mgx_mlir.core.context import new_context
             from mgx_mlir.programs.program_ir import ProgramIR
 
             if self._program is None:
+                dialects.load()  # a warm process has imported no operator
                 ctx = new_context()
                 module = operand_segments.parse_module(self.module_text, ctx)
                 self._program = ProgramIR(ctx, module)

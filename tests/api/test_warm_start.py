@@ -125,3 +125,20 @@ def test_the_driver_prints_a_cached_model_without_a_compiler(
     modules = after[-1].split()
     loaded = [m for m in modules if any(m == h or m.startswith(f"{h}.") for h in LIGHT)]
     assert not loaded, loaded[:20]
+
+
+@pytest.mark.parametrize("asked", [["compile"], ["compile", "--mlir"], ["run"], ["perf"]])
+def test_a_program_that_another_form_left_is_printed(
+    asked: list[str], table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MGX_CACHE_DIR", str(tmp_path / "cache"))
+    driver = [sys.executable, "-m", "mgx_mlir.tools.driver"]
+    file = tmp_path / "table.mxr"
+    time.sleep(0.1)  # a file that is new has no digest that is kept
+    for line in (["compile", str(table), "--cpu", "-o", str(file)], [*asked, str(table), "--cpu"]):
+        done = subprocess.run(
+            [*driver, *line], capture_output=True, text=True, timeout=120, check=False
+        )
+        assert done.returncode == 0, done.stderr
+    assert "found in the cache" in done.stderr
+    assert "gather" in done.stdout

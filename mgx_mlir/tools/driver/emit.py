@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import io
-import os
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mgx_mlir.core.errors import FileError, UsageError
-from mgx_mlir.core.files import atomic
+from mgx_mlir.core.errors import UsageError
 from mgx_mlir.programs.program_ir import ProgramIR
 from mgx_mlir.tools.driver.arguments import Arguments
+from mgx_mlir.tools.driver.program_texts import check_place, program_text, write_file
 from mgx_mlir.tools.driver.progress import say
 from mgx_mlir.tools.driver.shown import listing
 
@@ -116,7 +115,7 @@ def _write_mlir_weights(path: str, program: ProgramIR) -> None:
     keys = used_keys(program.module.operation)
     beside = weights_beside(path)
     if keys:
-        _check_place(path)
+        check_place(path)
         write_weights(beside, {k: program.store.get(k) for k in sorted(keys)})
         say(f"note: the weights are in {beside}, which belongs to {path}")
 
@@ -138,7 +137,7 @@ def _save(
         made.adopt(compiled, {k: v for k, v in (options or {}).items() if v is not None})
     path, source = args.get("--output"), "--with-source" in args
     if path is not None:
-        _check_place(path)
+        check_place(path)
         save(made, path, form, source=source)
     elif form == "json":
         sys.stdout.write(save_buffer(made, form, source=source).decode() + "\n")
@@ -154,62 +153,3 @@ def _netron(program: ProgramIR, prefix: str) -> bytes:
     stream = io.BytesIO()
     print_program(program, stream, "netron", kernel_prefix=prefix)
     return stream.getvalue()
-
-
-def program_text(args: Arguments, program: ProgramIR, form: str, kernel_prefix: str) -> str:
-    """Write the program in a form that is text. Kernels are shown under `kernel_prefix`."""
-    # start-up: only what the command asks for is loaded
-    from mgx_mlir.core.weight_files import weights_beside
-    from mgx_mlir.printers.emit import emit as print_program
-
-    options: dict[str, Any] = {}
-    if "--enable-offload-copy" in args and kernel_prefix:
-        return _with_copies(args, program, kernel_prefix)
-    if form == "text":
-        options["version"] = args.get("--text-version", "seed")
-    if form == "graphviz":
-        options["brief"] = "--brief" in args
-    if form in ("text", "graphviz"):
-        options["kernel_prefix"] = kernel_prefix
-    path = args.get("--output")
-    if form == "py" and path is not None:
-        _check_place(path)
-        options["weights"] = weights_beside(path)
-    stream = io.StringIO()
-    print_program(program, stream, form, **options)
-    text = stream.getvalue()
-    if form == "py" and path is None and "migraphx.generate_argument(" in text:
-        say("note: large literals are generated numbers; -o FILE.py writes them to FILE.py.npz")
-    return text
-
-
-def _with_copies(args: Arguments, program: ProgramIR, kernel_prefix: str) -> str:
-    # start-up: only what the command asks for is loaded
-    from mgx_mlir.printers.listing import list_program
-    from mgx_mlir.printers.text import print_listing
-    from mgx_mlir.tools.driver.offload_copies import add_copies
-
-    version = args.get("--text-version", "seed")
-    listing = list_program(program, numbering=version, kernel_prefix=kernel_prefix)
-    add_copies(listing, version)
-    stream = io.StringIO()
-    with program.store.active():
-        print_listing(listing, stream, version=version)
-    return stream.getvalue()
-
-
-def _check_place(path: str) -> None:
-    if os.path.isdir(path):
-        raise FileError("expected a file to write, got a directory", location=path)
-
-
-def write_file(path: str, data: bytes) -> None:
-    """Write a file under a temporary name, then rename it. FileError where that fails."""
-    try:
-        _check_place(path)
-        with atomic(path) as f:
-            f.write(data)
-    except OSError as e:
-        raise FileError(
-            f"cannot write the file: {(e.strerror or str(e)).lower()}", location=path
-        ) from None

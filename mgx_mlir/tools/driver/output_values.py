@@ -13,7 +13,7 @@ from mgx_mlir.core import dtypes
 from mgx_mlir.core.errors import UsageError
 from mgx_mlir.debug.compare import shape_text
 from mgx_mlir.tools.driver.arguments import Arguments
-from mgx_mlir.tools.driver.emit import write_file
+from mgx_mlir.tools.driver.program_texts import write_file
 from mgx_mlir.tools.driver.progress import say
 
 FLAG = "--save-outputs"

@@ -21,7 +21,7 @@ def listing(args: Arguments, compiled: CompiledProgram) -> str:
 
     def make() -> str:
         # start-up: what the cache has needs no bindings
-        from mgx_mlir.tools.driver.emit import program_text
+        from mgx_mlir.tools.driver.program_texts import program_text
 
         return program_text(args, compiled.program, "text", compiled.target)
 

@@ -14,9 +14,9 @@ from mgx_mlir.printers.listing import list_program
 from mgx_mlir.targets.report import gpu_report
 from mgx_mlir.tools.driver.arguments import Arguments
 from mgx_mlir.tools.driver.compile_model import compile_model
-from mgx_mlir.tools.driver.emit import write_file
 from mgx_mlir.tools.driver.emulated_run import emulated_statistics
 from mgx_mlir.tools.driver.model import Model
+from mgx_mlir.tools.driver.program_texts import write_file
 from mgx_mlir.tools.driver.progress import say
 from mgx_mlir.tools.driver.target_choice import TargetChoice, choose_target
 from mgx_mlir.tools.driver.timing import launched_kernels

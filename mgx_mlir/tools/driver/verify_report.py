@@ -13,7 +13,7 @@ import numpy as np
 from mgx_mlir.debug.compare import Comparison
 from mgx_mlir.debug.conditioning import Conditioning
 from mgx_mlir.tools.driver.arguments import Arguments
-from mgx_mlir.tools.driver.emit import write_file
+from mgx_mlir.tools.driver.program_texts import write_file
 
 DUMP = "MIGRAPHX_VERIFY_DUMP_DIFF"
 _SHORT = 32  # elements below which both sides are printed, as in MIGraphX

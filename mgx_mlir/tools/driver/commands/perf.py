@@ -19,7 +19,7 @@ from mgx_mlir.tools.driver.arguments import Arguments
 from mgx_mlir.tools.driver.beside_onnxruntime import check_beside, time_beside
 from mgx_mlir.tools.driver.call_times import time_callers, time_calls
 from mgx_mlir.tools.driver.compile_model import compile_model, emit_compiled, run_ahead
-from mgx_mlir.tools.driver.emit import form_of, write_file
+from mgx_mlir.tools.driver.emit import form_of
 from mgx_mlir.tools.driver.input_data import allocate, check_files
 from mgx_mlir.tools.driver.memory import PeakMemory
 from mgx_mlir.tools.driver.model import Model
@@ -37,6 +37,7 @@ from mgx_mlir.tools.driver.perf_report import (
     report_lines,
     table_lines,
 )
+from mgx_mlir.tools.driver.program_texts import write_file
 from mgx_mlir.tools.driver.progress import say, step, working
 from mgx_mlir.tools.driver.shown import input_uses
 from mgx_mlir.tools.driver.target_choice import EMULATED, TargetChoice, choose_target

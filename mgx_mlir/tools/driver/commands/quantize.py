@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from mgx_mlir.core.errors import UsageError
 from mgx_mlir.tools.driver.arguments import Arguments, Option, number, tolerance
-from mgx_mlir.tools.driver.emit import emit, form_of, write_file
+from mgx_mlir.tools.driver.emit import emit, form_of
 from mgx_mlir.tools.driver.metric_script import MetricScript, read_metric
 from mgx_mlir.tools.driver.model import Model
 from mgx_mlir.tools.driver.options import DATA, EMIT, HELP, ITERATIONS, LOADER, QUANTIZE, TARGET
 from mgx_mlir.tools.driver.precision import PRECISIONS, in_precision_with
+from mgx_mlir.tools.driver.program_texts import write_file
 from mgx_mlir.tools.driver.progress import say, working
 from mgx_mlir.tools.driver.read_model import read
 

@@ -21,7 +21,6 @@ from mgx_mlir.tools.driver.arguments import Arguments, Option
 from mgx_mlir.tools.driver.commands.env import facts
 from mgx_mlir.tools.driver.commands.perf import measure
 from mgx_mlir.tools.driver.compile_model import compile_model
-from mgx_mlir.tools.driver.emit import write_file
 from mgx_mlir.tools.driver.input_data import allocate
 from mgx_mlir.tools.driver.limits import limits_of
 from mgx_mlir.tools.driver.model import Model
@@ -32,6 +31,7 @@ from mgx_mlir.tools.driver.page.graph import graph
 from mgx_mlir.tools.driver.page.kernels import kernel_rows, lowered_choices
 from mgx_mlir.tools.driver.perf_report import Performance, bytes_text, performance_json
 from mgx_mlir.tools.driver.precision import tolerances_in
+from mgx_mlir.tools.driver.program_texts import write_file
 from mgx_mlir.tools.driver.progress import say, step, working
 from mgx_mlir.tools.driver.read_model import read
 from mgx_mlir.tools.driver.shown import input_uses
