@@ -31,7 +31,7 @@ from mgx_mlir.passes.lowering.gpu.attention import attention_tiles
 from mgx_mlir.passes.lowering.gpu.attention.attention_tiles import AttentionTile
 from mgx_mlir.passes.lowering.gpu.matmul.mma import SIDE
 from mgx_mlir.passes.lowering.gpu.schedules import LIKE
-from mgx_mlir.passes.lowering.module import lower_to_linalg
+from mgx_mlir.passes.lowering.lower import lower_to_linalg
 from mgx_mlir.programs.lowered import Lowered
 from mgx_mlir.targets.kernel_bounds import compile_with_bounds
 

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from mgx_mlir.compiler.compiled import IreeProgram
+from mgx_mlir.compiler.iree_program import IreeProgram
 from mgx_mlir.debug.engine_times import time_engines
 from mgx_mlir.integrations.torch import calls
 from mgx_mlir.integrations.torch.backend import mgx

@@ -23,13 +23,15 @@ import onnx
 import mgx_mlir
 from mgx_mlir.compiler.compilation import Compilation
 from mgx_mlir.compiler.compile import compile as compile_model
-from mgx_mlir.compiler.compiled import CompiledProgram, IreeProgram
+from mgx_mlir.compiler.compiled import CompiledProgram
+from mgx_mlir.compiler.iree_program import IreeProgram
 from mgx_mlir.compiler.models import read_model
 from mgx_mlir.compiler.stages import steps_of
 from mgx_mlir.frontends.onnx.importer import Importer, parse_onnx
 from mgx_mlir.frontends.onnx.ops.linear import matmul_op
 from mgx_mlir.passes import PASSES
-from mgx_mlir.passes.lowering.module import ModuleLowering, lower_to_linalg
+from mgx_mlir.passes.lowering.lower import lower_to_linalg
+from mgx_mlir.passes.lowering.module import ModuleLowering
 from mgx_mlir.passes.lowering.ops.linear import dot
 from mgx_mlir.passes.lowering.ops.reduce import softmax
 from mgx_mlir.passes.simplify_algebra.linear import find_mul_dot

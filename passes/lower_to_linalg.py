@@ -28,7 +28,7 @@ class LowerToLinalg(Pass):
 
     def run(self, module: ir.Operation) -> bool:
         # start-up: the lowering is loaded only where needed
-        from mgx_mlir.passes.lowering.module import lower_to_linalg
+        from mgx_mlir.passes.lowering.lower import lower_to_linalg
 
         body = module.regions[0].blocks[0]
         main = list(body.operations)

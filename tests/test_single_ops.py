@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from benchmarks import single_ops
-from mgx_mlir.compiler.compiled import IreeProgram
+from mgx_mlir.compiler.iree_program import IreeProgram
 
 
 @pytest.mark.parametrize("dims", [[], ["--dynamic"]])

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from mgx_mlir.compiler.background_program import StandIn
-from mgx_mlir.compiler.compiled import CompiledProgram, IreeProgram
+from mgx_mlir.compiler.compiled import CompiledProgram
+from mgx_mlir.compiler.iree_program import IreeProgram
 from mgx_mlir.compiler.recording import check_graph
 from mgx_mlir.compiler.run_limits import RunLimits
 from mgx_mlir.compiler.saved import (

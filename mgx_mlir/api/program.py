@@ -14,9 +14,7 @@ import numpy as np
 import mgx_mlir.dialects
 from mgx_mlir.api.argument import argument
 from mgx_mlir.api.caller_buffers import (
-    Destinations,
     bound_weights,
-    in_order,
     output_parameters,
     parted,
     plain,
@@ -28,10 +26,11 @@ from mgx_mlir.api.device import (
     check_stream,
     context,
 )
+from mgx_mlir.api.execution import checked, device_of, execute, on_gpu
 from mgx_mlir.api.module import instruction_ref, module
 from mgx_mlir.api.shape import shape
 from mgx_mlir.api.target import target
-from mgx_mlir.compiler.compiled import CompiledProgram, IreeProgram
+from mgx_mlir.compiler.compiled import CompiledProgram
 from mgx_mlir.core import forks, interrupts
 from mgx_mlir.core.errors import RunError, UsageError
 from mgx_mlir.core.ir import ir
@@ -51,8 +50,6 @@ from mgx_mlir.programs.module_shapes import ModuleShapes
 from mgx_mlir.programs.order import depth_first
 from mgx_mlir.programs.program_ir import ProgramIR, argument_names, entry_block
 from mgx_mlir.programs.signature import Signature
-from mgx_mlir.runtime.device import Device
-from mgx_mlir.runtime.device_memory import DeviceTensor
 
 Trace = Callable[[instruction_ref, list[argument]], None]
 
@@ -387,7 +384,7 @@ class program:
         program is in use. Errors: RunError for names, types and dims that are not the parameters'.
         """
         made = self.clone()
-        given = bound_weights(weights, self.get_parameter_shapes(), self._device())
+        given = bound_weights(weights, self.get_parameter_shapes(), device_of(self._compiled))
         made._bound = {**self._bound, **given}
         return made
 
@@ -447,12 +444,14 @@ class program:
                 return compiled.signature.grouped(wrapped) if groups else wrapped
         buffers: dict[int, argument] = {}
         if not self._offload_copy:
-            params, buffers = parted(params, self.compiled.signature, self._device)
-        given = values_of(params, self._device())
+            params, buffers = parted(
+                params, self.compiled.signature, lambda: device_of(self._compiled)
+            )
+        given = values_of(params, device_of(self._compiled))
         if self._compiled is None:
             found = self.program_ir
             signature = Signature.of(found.main())
-            arrays = self._checked(signature, signature.check_inputs, given)
+            arrays = checked(signature, signature.check_inputs, given)
             interpreter = Interpreter(found.module, found.store)
             return signature.grouped(self._interpret(interpreter, found, arrays, trace))
         if trace is not None:
@@ -463,74 +462,12 @@ class program:
                     "instructions cannot be traced",
                     notes=["compile it for 'ref', or do not compile it"],
                 )
-            arrays = self._checked(self._compiled.signature, self._compiled.check_inputs, given)
+            arrays = checked(self._compiled.signature, self._compiled.check_inputs, given)
             found = self._interpret(interpreter, self._compiled.program, arrays, trace)
             return self._compiled.signature.grouped(found)
-        return self._execute(given, buffers)
+        return execute(self._compiled, given, buffers, offload=self._offload)
 
     eval = run
-
-    def _execute(self, given: dict[str, Any], buffers: dict[int, argument]) -> list[argument]:
-        """Run compiled code on host arrays and tensors of a device."""
-        compiled = self.compiled
-        held = {n: v for n, v in given.items() if isinstance(v, DeviceTensor)}
-        shadows = {n: v.shadow for n, v in held.items()}
-        check = compiled.signature.check_inputs if held else compiled.check_inputs
-        arrays = self._checked(compiled.signature, check, {**given, **shadows})
-        if held and compiled.target != "gpu":
-            raise RunError(
-                f"{', '.join(sorted(held))}: expected host memory, got a device's",
-                notes=[f"the program is compiled for {compiled.target}; from_gpu copies"],
-            )
-        inputs = [held.get(n, a) for n, a in arrays.items()]
-        if compiled.limits is not None and (held or not self._offload):
-            raise UsageError(
-                "max_run_seconds and max_run_memory run the program in another process, "
-                "which takes no arguments in device memory"
-            )
-        if not self._offload:
-            outside = [n for n in arrays if n not in held]
-            if outside:
-                raise RunError(
-                    f"{', '.join(outside)}: expected arguments in device memory (offload_copy is "
-                    "off), got host memory",
-                    notes=["to_gpu copies them"],
-                )
-            into = Destinations(buffers, self._device())
-            found = map(argument.on_device, self._on_gpu().load().run_on_device(inputs))
-            return compiled.signature.grouped(into.take(list(found)))
-        into, given_arrays = Destinations(buffers, None), list(arrays.values())
-        caches = into.caches(given_arrays, compiled.signature) if buffers else {}
-        if held:
-            found = self._on_gpu().load().run(inputs)
-        elif caches:
-            found = compiled.execute_in_place(given_arrays, caches)
-        else:
-            found = compiled.execute(given_arrays)
-        dense = found if compiled.target != "ref" else map(in_order, found)  # ref returns views
-        return compiled.signature.grouped(into.take([argument.of_array(a) for a in dense]))
-
-    def _device(self) -> Device | None:
-        """Return the GPU that the program runs on, None for a CPU."""
-        on_gpu = self._compiled is not None and self._compiled.target == "gpu"
-        return self._on_gpu().load().device if on_gpu else None
-
-    def _on_gpu(self) -> IreeProgram:
-        assert isinstance(self.compiled, IreeProgram)
-        return self.compiled
-
-    def _checked(
-        self,
-        expected: Signature,
-        check: Callable[[Mapping[str, Any]], list[np.ndarray]],
-        given: dict[str, Any],
-    ) -> dict[str, np.ndarray]:
-        for p in expected.inputs:
-            value = given.get(p.name)
-            if isinstance(value, np.ndarray) and p.dims == () and value.shape == (1,):
-                given[p.name] = value.reshape(())  # MIGraphX shows a scalar as lens {1}
-        arrays = check(given)
-        return dict(zip((p.name for p in expected.inputs), arrays, strict=True))
 
     def _interpret(
         self,
@@ -565,7 +502,7 @@ class program:
                     f"a program compiled for {self.compiled.target} does not run on a stream"
                 )
             return self.run(params)
-        context.of(self._on_gpu().load().device).wait_for(stream)
+        context.of(on_gpu(self._compiled).load().device).wait_for(stream)
         return self.run(params)
 
     # ---- text --------------------------------------------------------------------------------

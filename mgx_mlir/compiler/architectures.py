@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mgx_mlir.compiler.compiled import IreeProgram
+from mgx_mlir.compiler.iree_program import IreeProgram
 from mgx_mlir.core.errors import FileError, UsageError
 from mgx_mlir.hardware.architectures import best_of
 from mgx_mlir.targets import devices, emulator, get_target

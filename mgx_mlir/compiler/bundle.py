@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from mgx_mlir.compiler.compiled import IreeProgram
+from mgx_mlir.compiler.iree_program import IreeProgram
 from mgx_mlir.compiler.saved import bytes_key, entry_and_data, restored, tree_digest
 from mgx_mlir.core import interrupts
 from mgx_mlir.core.errors import FileError, UsageError

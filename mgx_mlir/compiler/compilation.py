@@ -11,10 +11,10 @@ from dataclasses import replace
 from mgx_mlir.compiler.alike import FUNCTION, alike_dims
 from mgx_mlir.compiler.backend import backend_of, processor_of
 from mgx_mlir.compiler.caches_in_place import caches_of, in_place, may_replace
-from mgx_mlir.compiler.compiled import IreeProgram
 from mgx_mlir.compiler.dump_files import show_compiled
 from mgx_mlir.compiler.dumps import show_lowered
 from mgx_mlir.compiler.environment import watched
+from mgx_mlir.compiler.iree_program import IreeProgram
 from mgx_mlir.compiler.models import program_of
 from mgx_mlir.compiler.options import CompileOptions
 from mgx_mlir.compiler.plainer import CrashSearch, PlainerKernels
@@ -28,7 +28,7 @@ from mgx_mlir.core.files import noting_reads
 from mgx_mlir.core.literals import WeightStore
 from mgx_mlir.hardware.machine import peak_memory
 from mgx_mlir.passes.analysis.input_values import state_values
-from mgx_mlir.passes.lowering.module import lower_to_linalg
+from mgx_mlir.passes.lowering.lower import lower_to_linalg
 from mgx_mlir.passes.lowering.options import LowerOptions
 from mgx_mlir.programs.lowered import IN_PLACE, Lowered
 from mgx_mlir.programs.program_ir import ProgramIR, entry_block

@@ -9,7 +9,8 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from mgx_mlir.compiler.compiled import CompiledProgram, IreeProgram
+from mgx_mlir.compiler.compiled import CompiledProgram
+from mgx_mlir.compiler.iree_program import IreeProgram
 from mgx_mlir.compiler.options import KEYWORDS, CompileOptions
 from mgx_mlir.compiler.run_limits import RunLimits
 from mgx_mlir.compiler.sources import ModelSource, fixed

@@ -8,7 +8,7 @@ import logging
 import time
 
 from mgx_mlir.compiler.backend import backend_of
-from mgx_mlir.compiler.compiled import IreeProgram
+from mgx_mlir.compiler.iree_program import IreeProgram
 from mgx_mlir.compiler.options import CompileOptions
 from mgx_mlir.compiler.program_cache import find_program, program_cache_key
 from mgx_mlir.compiler.sources import ModelSource

@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from mgx_mlir.compiler.compiled import IreeProgram
 from mgx_mlir.compiler.environment import watched
+from mgx_mlir.compiler.iree_program import IreeProgram
 from mgx_mlir.compiler.options import CompileOptions
 from mgx_mlir.compiler.sources import HasProgram, ModelSource
 from mgx_mlir.compiler.stats import CompileStats

@@ -10,7 +10,7 @@ from mgx_mlir.core.errors import TargetError, UsageError
 from mgx_mlir.runtime.device import Device, open_device
 
 if TYPE_CHECKING:
-    from mgx_mlir.compiler.compiled import IreeProgram
+    from mgx_mlir.compiler.iree_program import IreeProgram
 
 log = logging.getLogger(__name__)
 

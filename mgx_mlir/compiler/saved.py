@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 
 from mgx_mlir.compiler.architectures import device_archs, of_device, together
-from mgx_mlir.compiler.compiled import CompiledProgram, IreeProgram, Placement
+from mgx_mlir.compiler.compiled import CompiledProgram, Placement
+from mgx_mlir.compiler.iree_program import IreeProgram
 from mgx_mlir.compiler.stats import CompileStats
 from mgx_mlir.core import dtypes, interrupts
 from mgx_mlir.core.errors import FileError, MgxError, UsageError

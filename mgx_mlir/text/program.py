@@ -79,7 +79,7 @@ class Step:
 def binder(program: CompiledProgram) -> Binder | None:
     """Return a binder of arrays to calls of a program; None where no cache is updated in place."""
     # start-up: only CPU programs need the CPU runtime
-    from mgx_mlir.compiler.compiled import IreeProgram
+    from mgx_mlir.compiler.iree_program import IreeProgram
     from mgx_mlir.runtime.bound_calls import BoundCall
 
     signature = program.signature

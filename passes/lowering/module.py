@@ -45,7 +45,7 @@ from mgx_mlir.passes.lowering.context import (
     Scope,
 )
 from mgx_mlir.passes.lowering.cpu import rules as cpu_rules
-from mgx_mlir.passes.lowering.cpu.frame.isa import isa_of, kernels_for
+from mgx_mlir.passes.lowering.cpu.frame.isa import isa_of
 from mgx_mlir.passes.lowering.cpu.frame.sites import ExprSite, KernelSite, OpSite
 from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import launched_for
 from mgx_mlir.passes.lowering.cpu.windows import convolution_kernel
@@ -598,30 +598,3 @@ class ModuleLowering(LoweringContext):
 
 def _computes_with_extents(body: ir.Block) -> bool:
     return any(is_a(o, DimensionsOf) for o in body.operations)
-
-
-@interrupts.held
-def lower_to_linalg(
-    program: ProgramIR,
-    options: LowerOptions | None = None,
-    variants: Mapping[str, ProgramIR] | None = None,
-    listed: str = "main",
-    *,
-    readable: bool = False,
-) -> Lowered:
-    """Lower a program to linalg on tensors, as the function @main.
-
-    `variants` are the program for some sizes, in the same context; each becomes a function beside
-    @main, with shared weights. `listed`: the function whose kernels are listed. readable: loops
-    over workgroups keep a mark instead of IREE's attribute, which the bindings refuse to parse.
-    Raises CompileError naming every op without a lowering,
-    with its source node. The programs are not changed.
-    """
-    # start-up: the lowering is loaded only where needed
-    from mgx_mlir.passes.lowering import families
-
-    families.load()
-    programs = {"main": program, **(variants or {})}
-    options = options or LowerOptions()
-    with kernels_for(isa_of(options.arch) if options.target == "cpu" else None):
-        return ModuleLowering(programs, options, listed, readable=readable).run()

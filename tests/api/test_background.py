@@ -23,7 +23,7 @@ from mgx_mlir.compiler import compile as compile_module
 from mgx_mlir.compiler import sized_program
 from mgx_mlir.compiler.background_program import BackgroundProgram
 from mgx_mlir.compiler.behind import Behind
-from mgx_mlir.compiler.compiled import IreeProgram
+from mgx_mlir.compiler.iree_program import IreeProgram
 from mgx_mlir.compiler.sized_program import SizedProgram
 from mgx_mlir.core import forks, interrupts
 from mgx_mlir.core.errors import CompileError, RunError, UsageError

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import mgx_mlir
-from mgx_mlir.compiler.compiled import IreeProgram
+from mgx_mlir.compiler.iree_program import IreeProgram
 from mgx_mlir.targets import apart
 from tests.targets.test_apart import inputs, net
 

@@ -235,7 +235,7 @@ def _build_op(case: Case, flat: Sequence[ir.Value]) -> ir.Operation:
 
 def lower(program: ProgramIR, **options: Any) -> Lowered:
     """The program lowered as the cpu target lowers it."""
-    from mgx_mlir.passes.lowering.module import lower_to_linalg
+    from mgx_mlir.passes.lowering.lower import lower_to_linalg
     from mgx_mlir.passes.lowering.options import LowerOptions
 
     return lower_to_linalg(program, LowerOptions(**options))

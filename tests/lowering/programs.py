@@ -14,7 +14,7 @@ from mgx_mlir.core import dtypes, literals
 from mgx_mlir.core.context import new_context
 from mgx_mlir.core.ir import func, ir
 from mgx_mlir.core.shapes import DYN
-from mgx_mlir.passes.lowering.module import lower_to_linalg
+from mgx_mlir.passes.lowering.lower import lower_to_linalg
 from mgx_mlir.passes.lowering.options import LowerOptions
 from mgx_mlir.passes.pipelines import pipeline
 from mgx_mlir.programs.build import Builder

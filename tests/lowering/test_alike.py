@@ -13,7 +13,7 @@ from mgx_mlir.core.context import new_context
 from mgx_mlir.core.ir import ir
 from mgx_mlir.passes.lowering import alike, module
 from mgx_mlir.passes.lowering.iree import outline
-from mgx_mlir.passes.lowering.module import lower_to_linalg
+from mgx_mlir.passes.lowering.lower import lower_to_linalg
 from mgx_mlir.passes.lowering.options import LowerOptions
 from mgx_mlir.passes.pipelines import pipeline
 from mgx_mlir.rewrite.passes import run_pipeline

@@ -12,7 +12,7 @@ from onnx import numpy_helper
 from onnx.parser import parse_model
 
 import mgx_mlir
-from mgx_mlir.compiler.compiled import IreeProgram
+from mgx_mlir.compiler.iree_program import IreeProgram
 from mgx_mlir.targets.report import gpu_report
 
 FORMS = (  # of a product's node: what follows it

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from mgx_mlir import compile as compile_program
-from mgx_mlir.compiler.compiled import IreeProgram
+from mgx_mlir.compiler.iree_program import IreeProgram
 from mgx_mlir.passes.lowering.cpu.frame import epilogue
 from zoo.made import Graph
 

@@ -16,7 +16,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 import mgx_mlir
 from benchmarks import gpu_schedules
-from mgx_mlir.compiler.compiled import IreeProgram
+from mgx_mlir.compiler.iree_program import IreeProgram
 from mgx_mlir.compiler.tuning import tuned
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.errors import UsageError

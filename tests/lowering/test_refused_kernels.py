@@ -12,7 +12,7 @@ from onnx.parser import parse_model
 
 from mgx_mlir.compiler.compilation import Compilation
 from mgx_mlir.compiler.compile import compile
-from mgx_mlir.compiler.compiled import IreeProgram
+from mgx_mlir.compiler.iree_program import IreeProgram
 from mgx_mlir.compiler.plainer import CrashSearch
 from mgx_mlir.core.errors import CompileError
 from mgx_mlir.core.ir import ir

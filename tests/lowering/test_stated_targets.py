@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import mgx_mlir
-from mgx_mlir.compiler.compiled import IreeProgram
+from mgx_mlir.compiler.iree_program import IreeProgram
 from mgx_mlir.hardware.architectures import ARCHITECTURES, check_arch
 from mgx_mlir.hardware.chips import CHIPS
 from mgx_mlir.hardware.iree_targets import stated_target

@@ -8,7 +8,7 @@ import pytest
 from onnx import TensorProto
 
 import mgx_mlir
-from mgx_mlir.compiler.compiled import IreeProgram
+from mgx_mlir.compiler.iree_program import IreeProgram
 from mgx_mlir.passes.lowering.cpu.frame.isa import isa_of
 from tests.support.models import bytes_of, node
 

@@ -25,7 +25,7 @@ from mgx_mlir.passes.lowering.cpu.frame.isa import AVX2, AVX512, NEON, Isa, isa_
 from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import SCRATCH_BYTES, WorkgroupBuilder
 from mgx_mlir.passes.lowering.cpu.matmul import dot as loops
 from mgx_mlir.passes.lowering.cpu.matmul.panel import pack
-from mgx_mlir.passes.lowering.module import lower_to_linalg
+from mgx_mlir.passes.lowering.lower import lower_to_linalg
 from mgx_mlir.passes.lowering.options import LowerOptions
 from tests.lowering.programs import COMPILES, Programs, check, execute, kernels_of
 from tests.lowering.vector_kernels import run

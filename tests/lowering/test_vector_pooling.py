@@ -15,7 +15,7 @@ from onnx import helper, numpy_helper
 import mgx_mlir
 from mgx_mlir.compiler.models import read_model
 from mgx_mlir.passes.lowering.cpu.frame.isa import isa_of
-from mgx_mlir.passes.lowering.module import lower_to_linalg
+from mgx_mlir.passes.lowering.lower import lower_to_linalg
 from mgx_mlir.passes.lowering.options import LowerOptions
 from mgx_mlir.passes.pipelines import pipeline
 from mgx_mlir.rewrite.passes import run_pipeline

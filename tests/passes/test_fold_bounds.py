@@ -6,7 +6,7 @@ import numpy as np
 
 import mgx_mlir as migraphx
 import mgx_mlir.passes
-from mgx_mlir.compiler.compiled import IreeProgram
+from mgx_mlir.compiler.iree_program import IreeProgram
 from mgx_mlir.core.literals import WeightStore, is_aligned, own
 from mgx_mlir.core.weight_files import used_keys
 from mgx_mlir.rewrite.passes import resolve, run_pipeline

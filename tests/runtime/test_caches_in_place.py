@@ -10,7 +10,7 @@ import pytest
 from onnx import TensorProto
 
 import mgx_mlir as migraphx
-from mgx_mlir.compiler.compiled import IreeProgram
+from mgx_mlir.compiler.iree_program import IreeProgram
 from mgx_mlir.core.errors import MgxError
 from mgx_mlir.core.literals import aligned_empty
 from mgx_mlir.runtime.bound_calls import BoundCall

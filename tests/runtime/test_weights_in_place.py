@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import mgx_mlir
-from mgx_mlir.compiler.compiled import IreeProgram
+from mgx_mlir.compiler.iree_program import IreeProgram
 from tests.support.models import parsed
 
 

@@ -6,7 +6,7 @@ import onnx.parser
 import pytest
 
 from mgx_mlir.frontends.onnx.importer import parse_onnx_buffer
-from mgx_mlir.passes.lowering.module import lower_to_linalg
+from mgx_mlir.passes.lowering.lower import lower_to_linalg
 from mgx_mlir.passes.lowering.options import LowerOptions
 
 MODELS = [

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 from mgx_mlir import compile as compile_program
-from mgx_mlir.compiler.compiled import IreeProgram
+from mgx_mlir.compiler.iree_program import IreeProgram
 from mgx_mlir.targets import apart, cache, child, kernel_stream, worker
 from mgx_mlir.targets.base import get_target
 from mgx_mlir.targets.cache import default_cache

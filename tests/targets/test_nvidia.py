@@ -11,7 +11,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import mgx_mlir
-from mgx_mlir.compiler.compiled import IreeProgram
+from mgx_mlir.compiler.iree_program import IreeProgram
 from mgx_mlir.core.errors import FileError
 from mgx_mlir.hardware.architectures import ARCHITECTURES, runs_on, vendor_of
 from mgx_mlir.programs.lowered import Lowered

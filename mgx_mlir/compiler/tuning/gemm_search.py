@@ -26,7 +26,7 @@ from mgx_mlir.passes.lowering.gpu.matmul.gemm_shape import (
     GemmShape,
     alternatives,
 )
-from mgx_mlir.passes.lowering.module import lower_to_linalg
+from mgx_mlir.passes.lowering.lower import lower_to_linalg
 from mgx_mlir.passes.lowering.options import LowerOptions
 from mgx_mlir.programs.lowered import Lowered
 from mgx_mlir.programs.program_ir import ProgramIR, entry_block

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from mgx_mlir.compiler.compiled import IreeProgram
+from mgx_mlir.compiler.iree_program import IreeProgram
 from mgx_mlir.compiler.tuning.cost_models import race
 from mgx_mlir.compiler.tuning.solutions import ALTERNATIVES, Tuning, keep, tuning_file
 from mgx_mlir.core import dtypes, interrupts

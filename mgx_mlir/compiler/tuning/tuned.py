@@ -11,7 +11,7 @@ from typing import Any
 from mgx_mlir.compiler import environment
 from mgx_mlir.compiler.backend import backend_of
 from mgx_mlir.compiler.compile_once import compile_once
-from mgx_mlir.compiler.compiled import IreeProgram
+from mgx_mlir.compiler.iree_program import IreeProgram
 from mgx_mlir.compiler.options import CompileOptions
 from mgx_mlir.compiler.sources import HasProgram, ModelSource
 from mgx_mlir.compiler.tuning.solutions import Tuning, is_kept, kept_products, lookup

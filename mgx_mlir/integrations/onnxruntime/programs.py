@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 import mgx_mlir
-from mgx_mlir.compiler.compiled import CompiledProgram, IreeProgram
+from mgx_mlir.compiler.compiled import CompiledProgram
+from mgx_mlir.compiler.iree_program import IreeProgram
 from mgx_mlir.compiler.without_names import WithoutNames, judge
 from mgx_mlir.core import forks
 from mgx_mlir.core.errors import UnsupportedModel

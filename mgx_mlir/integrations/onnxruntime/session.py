@@ -14,7 +14,8 @@ import numpy as np
 
 from mgx_mlir.api.files import load, save
 from mgx_mlir.compiler.background_program import StandIn
-from mgx_mlir.compiler.compiled import CompiledProgram, IreeProgram
+from mgx_mlir.compiler.compiled import CompiledProgram
+from mgx_mlir.compiler.iree_program import IreeProgram
 from mgx_mlir.compiler.run_limits import RunLimits
 from mgx_mlir.core import forks
 from mgx_mlir.core.errors import MgxError, RunError, UsageError

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mgx_mlir.compiler.compiled import IreeProgram
+from mgx_mlir.compiler.iree_program import IreeProgram
 from mgx_mlir.core.errors import RunError, UsageError
 from mgx_mlir.integrations.ray.artefacts import Artefact, shared_program
 from mgx_mlir.programs.signature import Port

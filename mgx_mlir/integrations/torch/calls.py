@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from mgx_mlir.compiler.compiled import CompiledProgram, IreeProgram
+from mgx_mlir.compiler.compiled import CompiledProgram
+from mgx_mlir.compiler.iree_program import IreeProgram
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.errors import RunError, SizesRefused
 from mgx_mlir.integrations.torch.device_calls import device_runner

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch.utils.dlpack import from_dlpack
 
-from mgx_mlir.compiler.compiled import IreeProgram
+from mgx_mlir.compiler.iree_program import IreeProgram
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.errors import RunError
 from mgx_mlir.integrations.torch.memory import array_of, device_tensors_of, tensor_of

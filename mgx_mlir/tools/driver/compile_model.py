@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from mgx_mlir.compiler.compiled import CompiledProgram, IreeProgram
+from mgx_mlir.compiler.compiled import CompiledProgram
+from mgx_mlir.compiler.iree_program import IreeProgram
 from mgx_mlir.compiler.run_limits import RunLimits
 from mgx_mlir.compiler.stats import summary, time_json, time_table
 from mgx_mlir.core.errors import UsageError

@@ -14,7 +14,7 @@ from mgx_mlir.core.files import temporary_folder
 from mgx_mlir.programs.program_ir import ProgramIR
 
 if TYPE_CHECKING:
-    from mgx_mlir.compiler.compiled import IreeProgram
+    from mgx_mlir.compiler.iree_program import IreeProgram
 
 
 STATISTICS = "MGX_EMULATE_STATS"

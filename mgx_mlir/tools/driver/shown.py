@@ -9,7 +9,8 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from mgx_mlir.compiler.compiled import CompiledProgram, IreeProgram
+from mgx_mlir.compiler.compiled import CompiledProgram
+from mgx_mlir.compiler.iree_program import IreeProgram
 from mgx_mlir.core import dtypes
 from mgx_mlir.debug.purposes import Draw
 from mgx_mlir.targets.cache import default_cache

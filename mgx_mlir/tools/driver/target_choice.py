@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from mgx_mlir.compiler.architectures import of_device
-from mgx_mlir.compiler.compiled import CompiledProgram, IreeProgram
+from mgx_mlir.compiler.compiled import CompiledProgram
+from mgx_mlir.compiler.iree_program import IreeProgram
 from mgx_mlir.core.errors import TargetError, UsageError
 from mgx_mlir.hardware.machine import available_cpus
 from mgx_mlir.targets import default_target, emulator, get_target

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mgx_mlir.compiler.compiled import CompiledProgram, IreeProgram
+from mgx_mlir.compiler.compiled import CompiledProgram
+from mgx_mlir.compiler.iree_program import IreeProgram
 from mgx_mlir.compiler.ref_program import RefProgram
 from mgx_mlir.core.errors import RunError
 from mgx_mlir.core.ir import ir

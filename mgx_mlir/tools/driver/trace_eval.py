@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from mgx_mlir.compiler.compiled import CompiledProgram, IreeProgram
+from mgx_mlir.compiler.compiled import CompiledProgram
+from mgx_mlir.compiler.iree_program import IreeProgram
 from mgx_mlir.programs.program_ir import entry_block
 from mgx_mlir.runtime.trace_level import trace_level
 from mgx_mlir.tools.driver.model import Model

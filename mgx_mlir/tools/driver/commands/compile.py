@@ -7,7 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from mgx_mlir.compiler.architectures import together
-from mgx_mlir.compiler.compiled import CompiledProgram, IreeProgram
+from mgx_mlir.compiler.compiled import CompiledProgram
+from mgx_mlir.compiler.iree_program import IreeProgram
 from mgx_mlir.core.errors import UsageError
 from mgx_mlir.tools.driver.arguments import Arguments
 from mgx_mlir.tools.driver.compile_model import CODE, compile_model, emit_compiled, report_gpu

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from mgx_mlir.compiler.compiled import CompiledProgram, IreeProgram
+from mgx_mlir.compiler.compiled import CompiledProgram
+from mgx_mlir.compiler.iree_program import IreeProgram
 from mgx_mlir.compiler.ref_program import RefProgram
 from mgx_mlir.core.errors import UsageError
 from mgx_mlir.debug.peaks import Peaks, machine_peaks

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from mgx_mlir.compiler.compile import compile as compile_program
-from mgx_mlir.compiler.compiled import CompiledProgram, IreeProgram
+from mgx_mlir.compiler.compiled import CompiledProgram
+from mgx_mlir.compiler.iree_program import IreeProgram
 from mgx_mlir.compiler.options import CompileOptions
 from mgx_mlir.core.errors import UsageError
 from mgx_mlir.debug.compare import compare_all

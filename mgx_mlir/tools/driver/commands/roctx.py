@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from mgx_mlir.compiler.compiled import IreeProgram
+from mgx_mlir.compiler.iree_program import IreeProgram
 from mgx_mlir.compiler.ref_program import RefProgram
 from mgx_mlir.core.errors import TargetError
 from mgx_mlir.core.ir import ir

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from mgx_mlir.compiler.compile import compile as compile_program
-from mgx_mlir.compiler.compiled import CompiledProgram, IreeProgram
+from mgx_mlir.compiler.compiled import CompiledProgram
+from mgx_mlir.compiler.iree_program import IreeProgram
 from mgx_mlir.core.errors import FileError, UsageError
 from mgx_mlir.debug.compare import Comparison, compare_all
 from mgx_mlir.debug.conditioning import Conditioning

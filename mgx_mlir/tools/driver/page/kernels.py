@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from mgx_mlir.compiler.compilation import Compilation
-from mgx_mlir.compiler.compiled import CompiledProgram, IreeProgram
+from mgx_mlir.compiler.compiled import CompiledProgram
+from mgx_mlir.compiler.iree_program import IreeProgram
 from mgx_mlir.compiler.options import CompileOptions
 from mgx_mlir.passes.lowering.select import watching
 from mgx_mlir.printers.instructions import ListedInstruction
