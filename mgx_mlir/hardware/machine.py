@@ -58,11 +58,11 @@ TILE_REQUEST = 158, 0x1023, 18
 
 @functools.cache
 def has_tile_registers() -> bool:
-    """Return whether this process may use AMX's registers for bf16; asks Linux for them.
+    """Return whether this process may use AMX's registers for bf16 and bytes; asks Linux for them.
 
     A process must ask first; then its threads and forked children may use them, too.
     """
-    if not {"amx_tile", "amx_bf16"} <= processor_features():
+    if not {"amx_tile", "amx_bf16", "amx_int8"} <= processor_features():
         return False
     if platform.system() != "Linux" or platform.machine() != "x86_64":
         return False

@@ -1,8 +1,9 @@
-"""Products of bf16 in tile registers: their layout, how they are cut, and their sums."""
+"""Products in tile registers: their layout, how they are cut, and their sums."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -14,6 +15,7 @@ from onnx import TensorProto
 
 import mgx_mlir
 from mgx_mlir.core import dtypes
+from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.ir import ir, tensor
 from mgx_mlir.hardware.machine import has_tile_registers, processor_features
 from mgx_mlir.passes.lowering.cpu.attention import attention, attention_tiles
@@ -22,11 +24,10 @@ from mgx_mlir.passes.lowering.cpu.frame.isa import AMX, AVX512_BF16, isa_of
 from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import index_constant
 from mgx_mlir.passes.lowering.cpu.matmul import tiled_dot as loops
 from mgx_mlir.passes.lowering.cpu.matmul.tile_registers import (
-    CHUNK,
     COLUMNS,
     ROWS,
+    Operands,
     TilePanels,
-    chunks_of,
 )
 from mgx_mlir.passes.lowering.cpu.windows import tiled_convolution
 from mgx_mlir.passes.lowering.cpu.windows.convolution_shape import ConvShape, Extents
@@ -37,15 +38,33 @@ from tests.support.oracle import ort_session
 
 FLOAT = TensorProto.FLOAT
 BF16 = ml_dtypes.bfloat16
-SAME = Epilogue([], [dtypes.FLOAT], lambda k, given, sums, at, reads, masked: [sums])
-has_tiles = pytest.mark.skipif(not has_tile_registers(), reason="no tile registers of bf16 here")
+TYPES = {dtypes.BF16: BF16, dtypes.UINT8: np.uint8, dtypes.INT8: np.int8}
+has_tiles = pytest.mark.skipif(not has_tile_registers(), reason="no tile registers here")
+
+
+def same(dtype: DType = dtypes.BF16) -> Epilogue:
+    """Return the epilogue that stores sums."""
+    kind = Operands(dtype).sums
+    return Epilogue([], [kind], lambda k, given, sums, at, reads, masked: [sums])
+
+
+def draw(numbers: np.random.Generator, dtype: DType, *dims: int) -> np.ndarray:
+    """Return an array as arguments have it: u8 as i8 of the same bits."""
+    if dtype is dtypes.BF16:
+        return numbers.standard_normal(dims).astype(BF16)
+    return numbers.integers(0, 256, dims).astype(np.uint8).view(np.int8)
+
+
+def numbers_of(x: np.ndarray, dtype: DType) -> np.ndarray:
+    """Return the numbers that an argument stands for, in f64."""
+    return x.view(TYPES[dtype]).astype(np.float64)
 
 
 def test_processors_that_have_them() -> None:
     for name in ("sapphirerapids", "graniterapids"):
         assert isa_of(name) is AMX
     assert isa_of("znver4") is AVX512_BF16
-    if not {"amx_tile", "amx_bf16"} <= processor_features():
+    if not {"amx_tile", "amx_bf16", "amx_int8"} <= processor_features():
         assert not has_tile_registers()
 
 
@@ -55,28 +74,37 @@ def test_who_takes_them() -> None:
     assert not loops.takes(128, 768, dtypes.FLOAT, AMX)
     assert not loops.takes(1, 768, dtypes.BF16, AMX)
     assert not loops.takes(128, 8, dtypes.BF16, AMX)
+    assert loops.takes(128, 768, dtypes.UINT8, AMX)
+    assert loops.takes(128, 768, dtypes.INT8, AMX)
+    assert not loops.takes(128, 768, dtypes.UINT8, AVX512_BF16)
+    assert not loops.takes(128, 31, dtypes.INT8, AMX)
 
 
 @given(
+    st.sampled_from(tuple(TYPES)),
     st.one_of(st.none(), st.integers(1, 5000)), st.integers(1, 20000), st.integers(1, 40000)
 )  # fmt: skip
-def test_cut(rows: int | None, depth: int, columns: int) -> None:
+def test_cut(dtype: DType, rows: int | None, depth: int, columns: int) -> None:
     """Scratch fits the stack, work-groups are whole blocks, and no group of panels is empty."""
-    cut = loops.plan(rows, chunks_of(depth), columns)
+    own = Operands(dtype)
+    cut = loops.plan(own, rows, own.chunks_of(depth), columns)
     assert cut.rows % (cut.blocks * ROWS) == 0
     assert 1 <= cut.groups <= -(-columns // cut.width)
     assert cut.scratch <= STACK_LIMIT * 3 // 4
 
 
-@given(st.integers(1, 70), st.integers(1, 70), st.integers(1, 2))
-def test_layout(depth: int, columns: int, across: int) -> None:
-    """A register has pairs of the depth beside each other; what is beyond an end is 0."""
+@given(
+    st.sampled_from(tuple(TYPES)), st.integers(1, 70), st.integers(1, 70), st.integers(1, 2)
+)  # fmt: skip
+def test_layout(dtype: DType, depth: int, columns: int, across: int) -> None:
+    """A register has neighbours of the depth beside each other; what is beyond an end is 0."""
     matrix = np.arange(1, depth * columns + 1, dtype=np.float32).reshape(depth, columns)
-    packed = TilePanels(across).packed(matrix)
+    own = Operands(dtype)
+    packed = TilePanels(own, across).packed(matrix)
     panels, chunks, _ = packed.shape
     assert panels % across == 0
-    whole = packed.reshape(panels, chunks, CHUNK // 2, COLUMNS, 2).transpose(1, 2, 4, 0, 3)
-    whole = whole.reshape(chunks * CHUNK, panels * COLUMNS)
+    whole = packed.reshape(panels, chunks, own.chunk // own.unit, COLUMNS, own.unit)
+    whole = whole.transpose(1, 2, 4, 0, 3).reshape(chunks * own.chunk, panels * COLUMNS)
     np.testing.assert_array_equal(whole[:depth, :columns], matrix)
     assert not whole[depth:].any()
     assert not whole[:, columns:].any()
@@ -91,21 +119,24 @@ sizes = st.tuples(
 
 @has_tiles
 @settings(deadline=None, max_examples=6)
-@given(sizes, st.booleans())
-def test_sums(size: tuple[int, int, int], is_dynamic: bool) -> None:
+@given(st.sampled_from(tuple(TYPES)), sizes, st.booleans())
+def test_sums(dtype: DType, size: tuple[int, int, int], is_dynamic: bool) -> None:
     """Partial blocks, panels and chunks; a depth in parts; what follows sees each row once."""
     rows, depth, columns = size
     numbers = np.random.default_rng(rows + depth + columns)
-    x, w = (numbers.standard_normal(s).astype(BF16) for s in ((rows, depth), (depth, columns)))
-    cut = loops.plan(None if is_dynamic else rows, chunks_of(depth), columns)
+    weights = dtypes.INT8 if dtype.is_integer else dtype
+    x, w = draw(numbers, dtype, rows, depth), draw(numbers, weights, depth, columns)
+    own = Operands(dtype)
+    cut = loops.plan(own, None if is_dynamic else rows, own.chunks_of(depth), columns)
 
     def build(x: ir.Value, w: ir.Value) -> list[ir.Value]:
         count = tensor.DimOp(x, index_constant(0)).result if is_dynamic else rows
-        return loops.matmul(count, depth, columns, cut, AMX, [x, w], SAME)
+        return loops.matmul(count, depth, columns, cut, AMX, [x, w], same(dtype))
 
     (found,) = run(build, [x, cut.layout.packed(w)], is_dynamic=[is_dynamic, False])
-    want = x.astype(np.float64) @ w.astype(np.float64)
-    np.testing.assert_allclose(found, want, atol=1e-5 * np.abs(want).max())
+    want = numbers_of(x, dtype) @ numbers_of(w, weights)
+    limit = 0 if dtype.is_integer else 1e-5 * np.abs(want).max()
+    np.testing.assert_allclose(found, want, atol=limit, rtol=0)
 
 
 @has_tiles
@@ -113,26 +144,27 @@ def test_numbers_that_are_none() -> None:
     """NaN and infinities of a row reach that row alone, and no partial block or chunk."""
     x, w = np.ones((18, 40), BF16), np.ones((40, 20), BF16)
     x[3, 2], x[17, 39] = np.nan, np.inf
-    cut = loops.matmul_plan(18, 40, 20)
+    cut = loops.matmul_plan(dtypes.BF16, 18, 40, 20)
     (found,) = run(
-        lambda x, w: loops.matmul(18, 40, 20, cut, AMX, [x, w], SAME), [x, cut.layout.packed(w)]
+        lambda x, w: loops.matmul(18, 40, 20, cut, AMX, [x, w], same()), [x, cut.layout.packed(w)]
     )
     want = np.full((18, 20), 40.0)
     want[3], want[17] = np.nan, np.inf
     np.testing.assert_array_equal(found, want)
 
 
-def _windows(shape: ConvShape, dtype: type = BF16) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _windows(shape: ConvShape) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return an image, weights, and what the convolution gives in f64."""
-    numbers = np.random.default_rng(shape.inputs)
-    x = numbers.standard_normal((shape.batch, *shape.size, shape.inputs)).astype(dtype)
-    w = numbers.standard_normal((*shape.kernel, shape.inputs, shape.outputs)).astype(dtype)
+    numbers, dtype = np.random.default_rng(shape.inputs), shape.multiplied
+    weights = dtypes.INT8 if dtype.is_integer else dtype
+    x = draw(numbers, dtype, shape.batch, *shape.size, shape.inputs)
+    w = draw(numbers, weights, *shape.kernel, shape.inputs, shape.outputs)
     (kh, kw), (high, wide), (sh, sw), (dh, dw) = (
         shape.kernel, shape.counts, shape.stride, shape.dilation
     )  # fmt: skip
-    whole = np.zeros((shape.batch, *(100, 100), shape.inputs))
+    whole = np.full((shape.batch, *(100, 100), shape.inputs), float(shape.border))
     top, left = shape.low
-    whole[:, top : top + shape.size[0], left : left + shape.size[1]] = x
+    whole[:, top : top + shape.size[0], left : left + shape.size[1]] = numbers_of(x, dtype)
     want = np.zeros((shape.batch, high, wide, shape.outputs))
     for i in range(kh):
         for j in range(kw):
@@ -140,7 +172,7 @@ def _windows(shape: ConvShape, dtype: type = BF16) -> tuple[np.ndarray, np.ndarr
                 slice(i * dh, i * dh + high * sh, sh),
                 slice(j * dw, j * dw + wide * sw, sw),
             )
-            want += whole[:, rows, columns][:, :high, :wide] @ w[i, j].astype(np.float64)
+            want += whole[:, rows, columns][:, :high, :wide] @ numbers_of(w[i, j], weights)
     return x, w, want
 
 
@@ -165,13 +197,23 @@ CONVOLUTIONS = {
 }
 
 
+# which elements a convolution has; a border of 8-bit integers is their zero point
+ELEMENTS: dict[str, dict[str, Any]] = {
+    "bf16": {"narrow": True, "unit": 2},
+    "u8": {"unit": 4, "border": 200},
+    "i8": {"unit": 4, "border": -7, "signed": True},
+}
+
+
 @has_tiles
-def test_windows() -> None:
+@pytest.mark.parametrize("elements", ELEMENTS)
+def test_windows(elements: str) -> None:
     """Borders, strides and dilations; runs in parts and in pieces; images one after the other."""
     arrays, wants = [], []
-    cases = {n: replace(s, narrow=True, unit=2) for n, s in CONVOLUTIONS.items()}
+    cases = {n: replace(s, **ELEMENTS[elements]) for n, s in CONVOLUTIONS.items()}
+    dtype = cases["border"].multiplied
     for shape in cases.values():
-        assert tiled_convolution.takes(shape, AMX)
+        assert tiled_convolution.takes(shape, AMX) or dtype.is_integer
         x, w, want = _windows(shape)
         runs, cut = tiled_convolution.Runs.of(shape), tiled_convolution.plan(shape)
         given = np.ascontiguousarray(x.transpose(0, 3, 1, 2)) if shape.planar else x
@@ -186,12 +228,12 @@ def test_windows() -> None:
             if shape.planar:
                 last = tiled_convolution.channels_last(shape, extents, x)
                 x = tensor.CollapseShapeOp(x.type, last, [[0, 1]]).result
-            found += tiled_convolution.convolution(shape, cut, AMX, x, w, SAME, extents)
+            found += tiled_convolution.convolution(shape, cut, AMX, x, w, same(dtype), extents)
         return found
 
     for name, found, want in zip(cases, run(build, arrays), wants, strict=True):
-        limit = 1e-5 * np.abs(want).max()
-        np.testing.assert_allclose(found, want, atol=limit, err_msg=name)
+        limit = 0 if dtype.is_integer else 1e-5 * np.abs(want).max()
+        np.testing.assert_allclose(found, want, atol=limit, rtol=0, err_msg=name)
 
 
 @has_tiles

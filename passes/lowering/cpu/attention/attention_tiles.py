@@ -21,10 +21,10 @@ from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import Index
 from mgx_mlir.passes.lowering.cpu.matmul.tile_registers import (
     CHUNK,
     COLUMNS,
+    PAIRS,
     ROWS,
     SUMS,
     TILE,
-    chunks_of,
     multiplied,
     register_of,
     sums_of,
@@ -58,7 +58,7 @@ class TiledBlock(Block):
         assert isinstance(site.width, int)
         assert isinstance(site.depth, int)
         self.isa, self.readers, self.key_step = isa, self.form.rows, ROWS
-        self.chunks, self.registers = chunks_of(site.width), site.depth // ROWS
+        self.chunks, self.registers = PAIRS.chunks_of(site.width), site.depth // ROWS
         keys = self.keys_count
         self.block = keys if isinstance(keys, int) and keys <= _KEYS else _KEYS
 
@@ -199,7 +199,7 @@ class TiledBlock(Block):
 
             return k.loop(0, CHUNK // _PAIR, 1, carried, pair)
 
-        most = chunks_of(self.block)
+        most = PAIRS.chunks_of(self.block)
         made = [k.empty((most, self.vectors, TILE), dtypes.BF16)]
         whole, chunks = k.div(count, CHUNK), k.div(k.add(count, CHUNK - 1), CHUNK)
         made = k.each(0, whole, 1, made, lambda c, m: chunk(c, m, ragged=False))

@@ -30,6 +30,7 @@ class Isa:
     pointwise_registers: int = 1
     bf16_dot: str = ""  # adds the products of two bf16 neighbours to each lane of f32
     tile_dot: str = ""  # multiplies tiles of bf16 in registers of their own (tile_registers.py)
+    tile_bytes: tuple[str, str] = ("", "")  # the same for u8 by i8, and for i8 by i8
     byte_dot: str = ""  # adds the products of four u8 by i8 neighbours to each lane of i32
     signed_bytes: bool = False  # `byte_dot` takes i8 by i8
     byte_pairs: str = ""  # sums the products of two u8 by i8 neighbours in i16, saturating
@@ -82,7 +83,11 @@ AVX512_BF16 = replace(
     bf16_dot="llvm.x86.avx512bf16.dpbf16ps.512",
     bf16_round="llvm.x86.avx512bf16.cvtneps2bf16.512",
 )
-AMX = replace(AVX512_BF16, tile_dot="llvm.x86.tdpbf16ps.internal")
+AMX = replace(
+    AVX512_BF16,
+    tile_dot="llvm.x86.tdpbf16ps.internal",
+    tile_bytes=("llvm.x86.tdpbusd.internal", "llvm.x86.tdpbssd.internal"),
+)
 AVX2 = Isa(
     8,
     ((6, 2), (4, 3), (8, 1)),

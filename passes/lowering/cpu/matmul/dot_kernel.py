@@ -236,11 +236,11 @@ def _tiled(
     epilogue: Epilogue, captured: Sequence[Extent],
 ) -> list[ir.Value]:  # fmt: skip
     """Build the loops over tile registers, where all leading dims are rows."""
-    assert isinstance(dot, Dot)
+    assert not isinstance(dot, BlockedDot)
     rows, depth, columns = shape.rows, shape.depth, shape.columns
     assert isinstance(depth, int)
     assert isinstance(columns, int)
-    cut = tiled_dot.matmul_plan(rows, depth, columns)
+    cut = tiled_dot.matmul_plan(shape.dtype, rows, depth, columns)
     operands = x, _panels(e, dot, cut.layout)
     return tiled_dot.matmul(rows, depth, columns, cut, site.isa, operands, epilogue, captured)
 

@@ -1,9 +1,10 @@
-"""Products of bf16 in tile registers: 16 rows by 16 columns of sums, 32 of the depth at a time.
+"""Products in tile registers: 16 rows by 16 columns of sums, 64 bytes of the depth at a time.
 
-A block of rows is copied to scratch as tiles of 16 rows by 32 neighbours. All panels of a
-work-group are then multiplied by it, two registers of rows by two of columns. A long depth is
-multiplied in parts, whose sums are added where they are stored. Ends of columns and depth are
-filled up with 0. LLVM allocates the registers, configures them, and releases them.
+Operands are bf16, or 8-bit integers, whose sums are i32. A block of rows is copied to scratch as
+tiles of 16 rows by 32 or 64 neighbours. All panels of a work-group are then multiplied by it, two
+registers of rows by two of columns. A long depth is multiplied in parts, whose sums are added where
+they are stored. Ends of columns and depth are filled up with 0. LLVM allocates the registers,
+configures them, and releases them.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mgx_mlir.core import dtypes
+from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.filling import Packing
 from mgx_mlir.core.ir import arith, ir
 from mgx_mlir.passes.lowering.cpu.frame.isa import Isa
@@ -21,30 +23,70 @@ from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import Index, Workgrou
 from mgx_mlir.passes.lowering.cpu.matmul.panel import Tiles, packing
 from mgx_mlir.passes.lowering.iree import iree_ops
 
-ROWS, COLUMNS, CHUNK = 16, 16, 32  # rows and columns of sums, and neighbours along the depth
-TILE, SUMS = ROWS * CHUNK, ROWS * COLUMNS  # elements of a register: of operands, of sums
+ROWS, COLUMNS = 16, 16  # rows and columns of sums
+SUMS = ROWS * COLUMNS  # elements of a register of sums
 ACROSS = 2  # registers of rows, and of columns, that are multiplied together
-_PAIR = 2  # neighbours in 32 bits
+ROW_BYTES = 64  # bytes of a row of an operand's register, and of sums
+TILE_BYTES = ROWS * ROW_BYTES  # bytes of a register
 _SCRATCH = 96 << 10  # bytes of a block of rows: with its panels it stays in the second cache
 _REGISTER = "!llvm.x86_amx"
-_ROW_BYTES = 2 * CHUNK  # bytes of a row of an operand's register, and of sums
 
 
-def chunks_of(depth: int) -> int:
-    """Return how many chunks a depth has."""
-    return -(-depth // CHUNK)
+@dataclass(frozen=True)
+class Operands:
+    """The elements of A in a register; those of B have the type, but bytes of B are i8."""
+
+    dtype: DType
+
+    @property
+    def stored(self) -> DType:
+        """Element type of scratch and of weights, without a sign."""
+        return dtypes.INT8 if self.dtype.is_integer else self.dtype
+
+    @property
+    def chunk(self) -> int:
+        """Neighbours along the depth in a row of a register."""
+        return ROW_BYTES // self.dtype.size
+
+    @property
+    def tile(self) -> int:
+        """Elements of a register."""
+        return ROWS * self.chunk
+
+    @property
+    def unit(self) -> int:
+        """Neighbours in 32 bits, whose products go into one sum."""
+        return self.chunk // COLUMNS
+
+    @property
+    def sums(self) -> DType:
+        """Element type of sums."""
+        return dtypes.INT32 if self.dtype.is_integer else dtypes.FLOAT
+
+    def chunks_of(self, depth: int) -> int:
+        """Return how many chunks a depth has."""
+        return -(-depth // self.chunk)
+
+    def instruction(self, isa: Isa) -> str:
+        """Return the instruction that multiplies, "" where the CPU has none."""
+        return isa.tile_bytes[self.dtype.is_signed] if self.dtype.is_integer else isa.tile_dot
+
+
+PAIRS = Operands(dtypes.BF16)
+CHUNK, TILE = PAIRS.chunk, PAIRS.tile  # sizes of bf16
 
 
 @dataclass(frozen=True)
 class TilePanels:
     """The layout of constant B: [panel, chunk, tile]; a panel is one register wide."""
 
+    operands: Operands
     across: int  # registers of columns that are multiplied together: the panels are a multiple
 
     @property
     def key(self) -> tuple[object, ...]:
         """Facts that the layout depends on."""
-        return ("tile panels", self.across)
+        return ("tile panels", self.operands.unit, self.across)
 
     def packed(self, matrix: np.ndarray) -> np.ndarray:
         """Return a matrix [depth, columns] as panels."""
@@ -54,8 +96,11 @@ class TilePanels:
         self, shape: tuple[int, ...], dtype: np.dtype, matrix: Callable[[], np.ndarray]
     ) -> Packing:
         """Return what writes `packed` of a matrix of this shape and type."""
-        made = packing(shape, dtype, matrix, COLUMNS, _PAIR, (self.across, CHUNK // _PAIR))
-        return Packing((made.shape[0], chunks_of(shape[0]), TILE), dtype, made.fill)
+        own = self.operands
+        made = packing(
+            shape, dtype, matrix, COLUMNS, own.unit, (self.across, own.chunk // own.unit)
+        )
+        return Packing((made.shape[0], own.chunks_of(shape[0]), own.tile), dtype, made.fill)
 
 
 @dataclass(frozen=True)
@@ -70,6 +115,7 @@ class TiledProduct:
 
     k: WorkgroupBuilder
     isa: Isa
+    operands: Operands
     blocks: int  # registers of rows that are multiplied together
     across: int  # registers of columns that are multiplied together
     chunks: int  # pieces of the depth
@@ -106,20 +152,21 @@ class TiledProduct:
 
         slots = parts * self.groups if parts > 1 else 1
         scratch = [
-            k.empty((self.part, self.blocks, TILE), dtypes.BF16),
-            k.empty((slots, self.blocks * self.across, SUMS)),
+            k.empty((self.part, self.blocks, self.operands.tile), self.operands.stored),
+            k.empty((slots, self.blocks * self.across, SUMS), self.operands.sums),
         ]
         return k.each(0, rows, height, [*scratch, *tiles], block)[2:]
 
     def _sums(self, a: ir.Value, start: Index, chunks: int, group: Index) -> Tiles:
         """Return the sums of some chunks, of which scratch holds A."""
         k, blocks, across = self.k, range(self.blocks), range(self.across)
+        own = self.operands
 
         def chunk(d: Index, sums: Tiles) -> Tiles:
-            right = [register_of(k, self.column(group, j, k.add(start, d))) for j in across]
-            left = [register_of(k, k.read(a, [d, i, 0], TILE)) for i in blocks]
+            right = [register_of(k, self.column(group, j, k.add(start, d)), own) for j in across]
+            left = [register_of(k, k.read(a, [d, i, 0], own.tile), own) for i in blocks]
             return [
-                multiplied(k, self.isa, sums[i * self.across + j], x, y)
+                multiplied(k, self.isa, sums[i * self.across + j], x, y, own)
                 for i, x in enumerate(left)
                 for j, y in enumerate(right)
             ]
@@ -129,7 +176,7 @@ class TiledProduct:
     def _keep(self, sums: Tiles, kept: ir.Value, slot: Index) -> ir.Value:
         """Return scratch with sums, which come out of the registers in no other way."""
         for i, total in enumerate(sums):
-            kept = self.k.write(sums_of(self.k, total), kept, [slot, i, 0])
+            kept = self.k.write(sums_of(self.k, total, self.operands), kept, [slot, i, 0])
         return kept
 
     def _row_of(
@@ -137,6 +184,7 @@ class TiledProduct:
     ) -> Callable[[Index], list[ir.Value]]:  # fmt: skip
         """Return what reads the sums of a row of a block, those of all parts of the depth."""
         k = self.k
+        add = arith.AddIOp if self.operands.sums.is_integer else arith.AddFOp
 
         def row(i: Index) -> list[ir.Value]:
             first, at = k.mul(k.div(i, ROWS), self.across), k.mul(k.rem(i, ROWS), COLUMNS)
@@ -145,16 +193,17 @@ class TiledProduct:
                 own = [k.read(kept, [slot, k.add(first, j), at], COLUMNS) for slot in slots]
                 total = own[0]
                 for v in own[1:]:
-                    total = arith.AddFOp(total, v).result
+                    total = add(total, v).result
                 found.append(total)
             return found
 
         return row
 
 
-def register_of(k: WorkgroupBuilder, v: ir.Value) -> ir.Value:
+def register_of(k: WorkgroupBuilder, v: ir.Value, own: Operands = PAIRS) -> ir.Value:
     """Return a vector as an operand's register: LLVM makes one instruction of it and the read."""
-    return _intrinsic(k, f"llvm.x86.cast.vector.to.tile.v{TILE}bf16", 0, v)
+    element = "i8" if own.dtype.is_integer else "bf16"
+    return _intrinsic(k, f"llvm.x86.cast.vector.to.tile.v{own.tile}{element}", 0, v)
 
 
 def zeros(k: WorkgroupBuilder, count: int) -> Tiles:
@@ -163,16 +212,18 @@ def zeros(k: WorkgroupBuilder, count: int) -> Tiles:
 
 
 def multiplied(
-    k: WorkgroupBuilder, isa: Isa, total: ir.Value, left: ir.Value, right: ir.Value
-) -> ir.Value:
+    k: WorkgroupBuilder, isa: Isa, total: ir.Value, left: ir.Value, right: ir.Value,
+    own: Operands = PAIRS,
+) -> ir.Value:  # fmt: skip
     """Return the sums of a register with the products of rows of A by columns of B."""
-    return _intrinsic(k, isa.tile_dot, 3, total, left, right)
+    return _intrinsic(k, own.instruction(isa), 3, total, left, right)
 
 
-def sums_of(k: WorkgroupBuilder, total: ir.Value) -> ir.Value:
+def sums_of(k: WorkgroupBuilder, total: ir.Value, own: Operands = PAIRS) -> ir.Value:
     """Return a register of sums as a vector, which is to be written."""
-    name = f"llvm.x86.cast.tile.to.vector.v{SUMS}f32"
-    return k.intrinsic(name, k.vector_type(SUMS), total)
+    element = "i32" if own.sums.is_integer else "f32"
+    name = f"llvm.x86.cast.tile.to.vector.v{SUMS}{element}"
+    return k.intrinsic(name, k.vector_type(SUMS, own.sums), total)
 
 
 def _intrinsic(k: WorkgroupBuilder, name: str, extents: int, *operands: ir.Value) -> ir.Value:
@@ -186,7 +237,7 @@ def _intrinsic(k: WorkgroupBuilder, name: str, extents: int, *operands: ir.Value
         iree_ops.build(
             "llvm.mlir.constant", (), [kind], attributes={"value": ir.IntegerAttr.get(kind, n)}
         ).result
-        for n in (ROWS, _ROW_BYTES, _ROW_BYTES)[:extents]
+        for n in (ROWS, ROW_BYTES, ROW_BYTES)[:extents]
     ]
     return k.intrinsic(name, ir.Type.parse(_REGISTER), *numbers, *operands)
 
@@ -203,4 +254,4 @@ def part_of(chunks: int, blocks: int, run: int = 1) -> int:
 
 def most_chunks(blocks: int) -> int:
     """Return how many chunks of a block of rows fit in scratch."""
-    return _SCRATCH // (_ROW_BYTES * ROWS * blocks)
+    return _SCRATCH // (TILE_BYTES * blocks)

@@ -1,4 +1,4 @@
-"""Products of bf16 by constant weights in tile registers: matmuls, and the frame of others.
+"""Products by constant weights in tile registers: matmuls, and the frame of others.
 
 A work-group computes some rows of some panels, whose weights stay in the second cache: the groups
 that read the same ones run after each other.
@@ -24,17 +24,17 @@ from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import (
 from mgx_mlir.passes.lowering.cpu.matmul.panel import Tiles
 from mgx_mlir.passes.lowering.cpu.matmul.tile_registers import (
     ACROSS,
-    CHUNK,
     COLUMNS,
     ROWS,
     SUMS,
-    TILE,
+    TILE_BYTES,
+    Operands,
     TiledProduct,
     TilePanels,
-    chunks_of,
     part_of,
 )
 
+MULTIPLIED = (dtypes.BF16, dtypes.UINT8, dtypes.INT8)  # types of A
 LEAST_ROWS = 4  # for fewer rows vectors are faster
 GROUPS = 8  # work-groups that a product is cut into where it can be
 _WEIGHTS = 1 << 20  # bytes of the panels of a work-group
@@ -46,6 +46,7 @@ _DYNAMIC_BLOCKS = 2  # blocks of rows of a work-group where their number is dyna
 class TiledPlan:
     """The tiling of a product: registers that are multiplied together, and work-groups."""
 
+    operands: Operands
     blocks: int  # registers of rows
     across: int  # registers of columns
     chunks: int  # pieces of the depth
@@ -63,21 +64,24 @@ class TiledPlan:
         """Bytes of a work-group's stack."""
         parts = -(-self.chunks // self.part)
         kept = 1 if parts == 1 else parts * self.groups
-        return 2 * self.part * self.blocks * TILE + 4 * kept * self.blocks * self.across * SUMS
+        sums = kept * self.blocks * self.across * SUMS
+        return self.part * self.blocks * TILE_BYTES + self.operands.sums.size * sums
 
     @property
     def layout(self) -> TilePanels:
         """Layout of the weights."""
-        return TilePanels(self.across)
+        return TilePanels(self.operands, self.across)
 
 
-def plan(rows: int | None, chunks: int, columns: int, run: int = 1) -> TiledPlan:
+def plan(
+    operands: Operands, rows: int | None, chunks: int, columns: int, run: int = 1
+) -> TiledPlan:
     """Return the tiling; rows: None where the run says how many. run: as in `part_of`."""
     blocks = ACROSS if rows is None or rows > ROWS else 1
     across = ACROSS if columns > COLUMNS else 1
     count, height = -(-columns // (across * COLUMNS)), blocks * ROWS
     part = part_of(chunks, blocks, run)
-    most = max(1, _WEIGHTS // (2 * chunks * TILE * across))
+    most = max(1, _WEIGHTS // (chunks * TILE_BYTES * across))
     if part < chunks:
         slot = 4 * height * across * COLUMNS * -(-chunks // part)
         most = max(1, min(most, _SUMS // slot))
@@ -86,7 +90,9 @@ def plan(rows: int | None, chunks: int, columns: int, run: int = 1) -> TiledPlan
     cuts = max(-(-count // most), min(count, -(-GROUPS // have)))
     # several blocks of rows, rather than many work-groups
     many = have * cuts // (4 * GROUPS) if rows is not None else _DYNAMIC_BLOCKS
-    return TiledPlan(blocks, across, chunks, part, -(-count // cuts), height * max(1, many))
+    return TiledPlan(
+        operands, blocks, across, chunks, part, -(-count // cuts), height * max(1, many)
+    )
 
 
 class Copies(Protocol):
@@ -147,7 +153,7 @@ class _Loops:
         wide = k.covered(self.column, cut.groups * cut.width, self.columns)
         sizes = [self.rows, wide]
         loops = TiledProduct(
-            k, self.isa, cut.blocks, cut.across, cut.chunks, cut.part, cut.groups,
+            k, self.isa, cut.operands, cut.blocks, cut.across, cut.chunks, cut.part, cut.groups,
             self.weights, self.copies.copied, self.stored,
         )  # fmt: skip
         groups = k.div(k.add(wide, cut.width - 1), cut.width)
@@ -159,7 +165,7 @@ class _Loops:
         """Return a register of weights."""
         k, across = self.k, self.cut.across
         first = k.mul(k.add(k.div(self.column, self.cut.width), group), across)
-        return k.read(k.inputs[1], [k.add(first, j), chunk, 0], TILE)
+        return k.read(k.inputs[1], [k.add(first, j), chunk, 0], self.cut.operands.tile)
 
     def stored(
         self, r: Index, rows: Index, group: Index, sums: Callable[[Index], list[ir.Value]],
@@ -194,17 +200,18 @@ class _Rows:
     def copied(self, r: Index, rows: Index, start: Index, count: int, into: ir.Value) -> ir.Value:
         k, x = self.k, self.k.inputs[0]
         first, last = k.add(self.row, r), k.sub(rows, 1)
+        width = self.cut.operands.chunk
 
         def chunk(d: Index, c: Tiles, *, masked: bool) -> Tiles:
-            out, at = c[0], k.mul(k.add(start, d), CHUNK)
+            out, at = c[0], k.mul(k.add(start, d), width)
             for i in range(self.cut.blocks):
                 for j in range(ROWS):
                     row = k.add(first, k.min(i * ROWS + j, last))
-                    v = k.read(x, [row, at], CHUNK, masked=0.0 if masked else None)
-                    out = k.write(v, out, [d, i, j * CHUNK])
+                    v = k.read(x, [row, at], width, masked=0.0 if masked else None)
+                    out = k.write(v, out, [d, i, j * width])
             return [out]
 
-        ragged = isinstance(start, int) and (start + count) * CHUNK > self.depth
+        ragged = isinstance(start, int) and (start + count) * width > self.depth
         whole = count - 1 if ragged else count
         made = k.each(0, whole, 1, [into], lambda d, c: chunk(d, c, masked=False))
         return (chunk(whole, made, masked=True) if ragged else made)[0]
@@ -212,11 +219,13 @@ class _Rows:
 
 def takes(rows: Index, depth: Index, dtype: DType, isa: Isa) -> bool:
     """Return whether tile registers multiply rows of a type by constant weights here."""
+    if dtype not in MULTIPLIED or not Operands(dtype).instruction(isa):
+        return False
     few = isinstance(rows, int) and rows < LEAST_ROWS
-    deep = isinstance(depth, int) and depth >= CHUNK // 2
-    return bool(isa.tile_dot) and dtype is dtypes.BF16 and deep and not few
+    return isinstance(depth, int) and depth >= Operands(dtype).chunk // 2 and not few
 
 
-def matmul_plan(rows: Index, depth: int, columns: int) -> TiledPlan:
-    """Return the tiling of a matmul."""
-    return plan(rows if isinstance(rows, int) else None, chunks_of(depth), columns)
+def matmul_plan(dtype: DType, rows: Index, depth: int, columns: int) -> TiledPlan:
+    """Return the tiling of a matmul; dtype: of A."""
+    own, known = Operands(dtype), rows if isinstance(rows, int) else None
+    return plan(own, known, own.chunks_of(depth), columns)

@@ -1,4 +1,4 @@
-"""Convolutions of bf16 in tile registers: windows are copied as the rows of a matmul.
+"""Convolutions in tile registers: windows are copied as the rows of a matmul.
 
 Where taps of a row are next to each other, a row of a window is one run of elements, else a tap is
 one. A run is filled up to whole chunks, in the weights too. Pixels count on from row to row and
@@ -27,21 +27,21 @@ from mgx_mlir.passes.lowering.cpu.matmul import tiled_dot
 from mgx_mlir.passes.lowering.cpu.matmul.panel import Tiles
 from mgx_mlir.passes.lowering.cpu.matmul.tile_registers import (
     ACROSS,
-    CHUNK,
     ROWS,
-    chunks_of,
+    Operands,
     most_chunks,
 )
 from mgx_mlir.passes.lowering.cpu.windows.convolution_shape import ConvShape, Extents
 from mgx_mlir.passes.lowering.index_builder import IndexBuilder
 
-_LEAST_RUN = 16  # elements: chunks that are emptier take longer than pairs in vectors
+_LEAST_RUN = 32  # bytes: chunks that are emptier take longer than neighbours in vectors
 
 
 @dataclass(frozen=True)
 class Runs:
     """The runs of elements that a window has, in order."""
 
+    operands: Operands
     taps: tuple[int, int]  # numbers of runs: rows of taps, taps of a row
     length: int  # elements of a run
     pieces: int  # pieces of a run that stand in scratch together
@@ -52,9 +52,10 @@ class Runs:
         """Return the runs of a convolution."""
         (kh, kw), joined = shape.kernel, shape.dilation[1] == 1 or shape.kernel[1] == 1
         length = shape.inputs * (kw if joined else 1)
-        whole = chunks_of(length)
+        operands = Operands(shape.multiplied)
+        whole = operands.chunks_of(length)
         pieces = -(-whole // most_chunks(ACROSS))
-        return Runs((kh, 1 if joined else kw), length, pieces, -(-whole // pieces))
+        return Runs(operands, (kh, 1 if joined else kw), length, pieces, -(-whole // pieces))
 
     @property
     def count(self) -> int:
@@ -64,7 +65,7 @@ class Runs:
     @property
     def filled(self) -> int:
         """The elements of a run, filled up."""
-        return self.pieces * self.chunks * CHUNK
+        return self.pieces * self.chunks * self.operands.chunk
 
     def matrix(self, weights: np.ndarray) -> np.ndarray:
         """Return weights [kh, kw, Ci, Co] as [depth, Co]."""
@@ -76,10 +77,9 @@ class Runs:
 
 def takes(shape: ConvShape, isa: Isa) -> bool:
     """Return whether tile registers compute a convolution here."""
-    return (
-        bool(isa.tile_dot) and shape.narrow and shape.unit > 0
-        and Runs.of(shape).length >= _LEAST_RUN
-    )  # fmt: skip
+    if shape.unit == 0 or not Operands(shape.multiplied).instruction(isa):
+        return False
+    return Runs.of(shape).length * shape.multiplied.size >= _LEAST_RUN
 
 
 def plan(shape: ConvShape) -> tiled_dot.TiledPlan:
@@ -87,7 +87,7 @@ def plan(shape: ConvShape) -> tiled_dot.TiledPlan:
     runs, known = Runs.of(shape), (shape.batch, *shape.counts)
     pixels = None if DYN in known else int(np.prod(known))
     chunks = runs.count * runs.pieces * runs.chunks
-    return tiled_dot.plan(pixels, chunks, shape.outputs, runs.chunks)
+    return tiled_dot.plan(runs.operands, pixels, chunks, shape.outputs, runs.chunks)
 
 
 def convolution(
@@ -110,6 +110,7 @@ def channels_last(shape: ConvShape, extents: Extents, x: ir.Value) -> ir.Value:
     """Make the dispatch that gives pixels their channels, which planes [N, C, H, W] have apart."""
     k = IndexBuilder()
     pixels, own = k.product(extents.size), [extents.batch, *extents.size]
+    stored = Operands(shape.multiplied).stored
 
     def body(k: WorkgroupBuilder) -> list[ResultTile]:
         image, (source,), c = k.at[0], k.inputs, shape.inputs
@@ -123,10 +124,10 @@ def channels_last(shape: ConvShape, extents: Extents, x: ir.Value) -> ir.Value:
             return [out]
 
         sizes = [1, k.mul(count, c)]
-        made = k.loop(0, count, 1, [k.empty(sizes, dtypes.BF16)], pixel)
+        made = k.loop(0, count, 1, [k.empty(sizes, stored)], pixel)
         return [ResultTile(made[0], (image, 0), sizes)]
 
-    result = ([extents.batch, k.mul(pixels, shape.inputs)], dtypes.BF16)
+    result = ([extents.batch, k.mul(pixels, shape.inputs)], stored)
     return dispatch([x], [result], [(extents.batch, 1)], body, own)[0]
 
 
@@ -149,7 +150,7 @@ class _Windows:
 
         def pixel(i: Index, c: Tiles) -> Tiles:
             at = self._place(k.add(first, k.min(i, last)))
-            block, row = k.div(i, ROWS), k.mul(k.rem(i, ROWS), CHUNK)
+            block, row = k.div(i, ROWS), k.mul(k.rem(i, ROWS), self.runs.operands.chunk)
 
             def piece(n: Index, c: Tiles) -> Tiles:
                 spot = (k.mul(n, self.runs.chunks), block, row)
@@ -175,7 +176,7 @@ class _Windows:
         self, at: tuple[Index, Index, Index], number: Index, into: ir.Value,
         spot: tuple[Index, Index, Index],
     ) -> ir.Value:  # fmt: skip
-        """Return scratch with a piece of a run of a window; outside of the image it is 0."""
+        """Return scratch with a piece of a run of a window, and the border outside of the image."""
         k, s, runs = self.k, self.shape, self.runs
         (image, top, left), (high, wide) = at, self.extents.size
         run, begin = k.div(number, runs.pieces), k.rem(number, runs.pieces)
@@ -186,12 +187,12 @@ class _Windows:
         source = k.mul(k.add(k.mul(k.add(k.mul(image, high), row), wide), column), s.inputs)
 
         def chunk(d: Index, c: Tiles, limits: tuple[Index, Index] | None) -> Tiles:
-            e = k.mul(k.add(k.mul(begin, runs.chunks), d), CHUNK)
+            e = k.mul(k.add(k.mul(begin, runs.chunks), d), runs.operands.chunk)
             at, x = k.add(source, e), k.inputs[0]
             if limits is None:
-                v = k.read(x, [at], CHUNK)
+                v = k.read(x, [at], runs.operands.chunk)
             else:
-                v = _masked(k, x, at, *(k.sub(n, e) for n in limits))
+                v = self._masked(x, at, *(k.sub(n, e) for n in limits))
             return [k.write(v, c[0], [k.add(spot[0], d), spot[1], spot[2]])]
 
         def inside() -> Tiles:
@@ -217,20 +218,21 @@ class _Windows:
         is_inside = arith.AndIOp(is_inside, k.is_less(0, most)).result
         return k.when(is_inside, inside, partly, [into.type])[0]
 
+    def _masked(self, x: ir.Value, at: Index, low: Index, end: Index) -> ir.Value:
+        """Return a vector of which lanes from `low` to `end` are read; others are the border."""
+        k, own, number = self.k, self.runs.operands, self.shape.border
+        word, count = ir.IntegerType.get_signless(32), own.chunk
+        lanes = k.vector_type(count, dtypes.INT32)
+        numbers: Sequence[ir.Attribute] = [ir.IntegerAttr.get(word, i) for i in range(count)]
+        each = arith.ConstantOp(lanes, ir.DenseElementsAttr.get(numbers, lanes)).result
 
-def _masked(k: WorkgroupBuilder, x: ir.Value, at: Index, low: Index, end: Index) -> ir.Value:
-    """Return a vector of which only lanes from `low` to `end` are read; others are 0."""
-    word = ir.IntegerType.get_signless(32)
-    lanes = k.vector_type(CHUNK, dtypes.INT32)
-    numbers: Sequence[ir.Attribute] = [ir.IntegerAttr.get(word, i) for i in range(CHUNK)]
-    each = arith.ConstantOp(lanes, ir.DenseElementsAttr.get(numbers, lanes)).result
+        def limit(n: Index) -> ir.Value:
+            return k.broadcast(arith.IndexCastOp(word, k.index(n)).result, count)
 
-    def limit(n: Index) -> ir.Value:
-        return k.broadcast(arith.IndexCastOp(word, k.index(n)).result, CHUNK)
-
-    from_low = arith.CmpIOp(arith.CmpIPredicate.sge, each, limit(low)).result
-    to_end = arith.CmpIOp(arith.CmpIPredicate.slt, each, limit(end)).result
-    return vector.TransferReadOp(
-        k.vector_type(CHUNK, dtypes.BF16), x, [k.index(at)], ir.AffineMap.get_identity(1),
-        k.number(0.0, dtypes.BF16), [True], mask=arith.AndIOp(from_low, to_end).result,
-    ).result  # fmt: skip
+        from_low = arith.CmpIOp(arith.CmpIPredicate.sge, each, limit(low)).result
+        to_end = arith.CmpIOp(arith.CmpIPredicate.slt, each, limit(end)).result
+        border = k.number(number - 256 if number > 127 else number, own.stored)
+        return vector.TransferReadOp(
+            k.vector_type(count, own.stored), x, [k.index(at)], ir.AffineMap.get_identity(1),
+            border, [True], mask=arith.AndIOp(from_low, to_end).result,
+        ).result  # fmt: skip
