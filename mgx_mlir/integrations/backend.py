@@ -43,7 +43,7 @@ class BackendRep(base.BackendRep):
         return base.namedtupledict("Outputs", list(self.program.output_names))(*outputs)
 
     def specialise(self, inputs: Any) -> None:
-        """Compile now what a run on these inputs would have to compile first."""
+        """Compile ahead of time what a run on these inputs needs."""
 
     @staticmethod
     def _by_name(inputs: Any, names: Sequence[str]) -> dict[str, Any]:
@@ -62,11 +62,11 @@ class BackendRep(base.BackendRep):
 
 
 class StructuredRep(BackendRep):
-    """A model with sequences or optionals: compiled for the structure of the inputs of a run.
+    """A model with sequences or optionals, compiled for the structure of each run's inputs.
 
-    How long a sequence is, and whether an optional has content, is not said by the model. What
-    was compiled is kept for inputs of the same structure. Where the structure of something inside
-    depends on the values of integer or bool inputs of one element, it is compiled for those too.
+    A model states neither the length of a sequence nor whether an optional has content. Programs
+    are cached by the structure of the inputs. Where an inner structure depends on the values of
+    integer or bool inputs of one element, these values are part of the key.
     """
 
     def __init__(self, model: ModelProto, target: str, options: Mapping[str, Any]) -> None:
@@ -88,7 +88,7 @@ class StructuredRep(BackendRep):
         self.program_for(self._by_name(inputs, self.names))
 
     def program_for(self, given: Mapping[str, Any]) -> CompiledProgram:
-        """Return the program for inputs of this structure; compiled at the first ones of it."""
+        """Return the program for inputs of this structure; the first call for it compiles."""
         key: Any = tuple((name, _structure(value)) for name, value in given.items())
         options = _of_structure(given)
         if key not in self._compiled:
@@ -113,7 +113,7 @@ class StructuredRep(BackendRep):
 
 
 def _values(given: Mapping[str, Any]) -> dict[str, np.ndarray]:
-    """Return the inputs whose values a structure may depend on: counts, positions, conditions."""
+    """Return the inputs whose values a structure may depend on: counts, indices, conditions."""
     return {
         name: value
         for name, value in given.items()
@@ -128,7 +128,7 @@ def _structure(value: Any) -> Any:
 
 
 def _of_structure(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options that state the structure of given inputs."""
+    """Return the compile options that state the structure of the inputs."""
     lengths: dict[str, int | None] = {}
     dims: dict[str, Sequence[int]] = {}
     for name, value in given.items():
@@ -168,7 +168,7 @@ class Backend(base.Backend):
 
     @classmethod
     def supports_device(cls, device: str) -> bool:
-        """Return whether a device can be used: "CPU" always, "GPU" where one is found.
+        """Return whether a device can be used: "CPU" always, "GPU" if one is present.
 
         "CPU:0" means "CPU".
         """
@@ -183,7 +183,7 @@ class Backend(base.Backend):
         """Return whether every node of the model can be imported.
 
         A model that takes sequences or optionals counts as compatible: their structure is known
-        only at a run.
+        only at run time.
         """
         if not cls.supports_device(device or cls.device):
             return False
@@ -199,8 +199,8 @@ class Backend(base.Backend):
     def prepare(cls, model: ModelProto, device: str = "", **kwargs: Any) -> BackendRep:
         """Compile a model. Options are those of `mgx_mlir.compile`.
 
-        The test suite hands the tolerances of a case (`rtol`, `atol`) to the backend too; comparing
-        is its own business, so they are taken and have no meaning here.
+        The test suite also passes the tolerances of a case (`rtol`, `atol`). They are accepted and
+        ignored, because the suite does the comparison itself.
         """
         options = {key: value for key, value in kwargs.items() if key not in ("rtol", "atol")}
         target = target_of(device or cls.device)
@@ -213,7 +213,8 @@ class Backend(base.Backend):
             except UnsupportedModel:
                 if not has_structures(model):
                     raise
-                return StructuredRep(model, target, options)  # may depend on values of inputs
+                # structures may depend on values of inputs
+                return StructuredRep(model, target, options)
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "model.onnx")
             onnx.save(model, path, save_as_external_data=True, location="weights")
@@ -237,8 +238,8 @@ class Backend(base.Backend):
     ) -> tuple[Any, ...]:
         """Compile and run one node on arrays.
 
-        `outputs_info` (dtype and shape of each output) is used where given; `opset_version` is the
-        newest where not given. An absent optional input (named "") takes no array.
+        `outputs_info` has the dtype and shape of each output; without it they are inferred. The
+        default `opset_version` is the newest. An absent optional input (named "") takes no array.
         """
         opset = kwargs.pop("opset_version", onnx.defs.onnx_opset_version())
         model = model_of_node(node, inputs, outputs_info, opset)
@@ -256,7 +257,7 @@ def target_of(device: str) -> str:
 
 
 def gpu_present() -> bool:
-    """Return whether the gpu target finds a device to run on."""
+    """Return whether the gpu target has a device to run on."""
     return bool(gpu_devices())
 
 

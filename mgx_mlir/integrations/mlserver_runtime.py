@@ -3,12 +3,11 @@
     {"name": "m", "implementation": "mgx_mlir.integrations.mlserver_runtime.MgxRuntime",
      "parameters": {"uri": "./model.onnx", "extra": {"target": "cpu"}}}
 
-The file model-settings.json beside a model has that; `extra` has the target and the options of
-`mgx_mlir.compile`.
+This is the content of model-settings.json, beside the model. `extra` has the target and the options
+of `mgx_mlir.compile`.
 """
 
-# mlserver is an extra, and need not be there
-# pyright: reportMissingImports=false
+# mlserver is an optional dependency pyright: reportMissingImports=false
 from __future__ import annotations
 
 import asyncio
@@ -73,7 +72,7 @@ class MgxRuntime(MLModel):
         )
 
     async def unload(self) -> bool:
-        """Give back the code and the weights."""
+        """Release the code and the weights."""
         self._served.program.close()
         return True
 
@@ -100,7 +99,9 @@ def _tensor(port: Port) -> MetadataTensor:
 
 
 def _array(given: Any) -> np.ndarray:
-    """Return a tensor of a request. Errors: UsageError where the data do not fit the dims."""
+    """Return a request's tensor as an array. Errors: UsageError where the data do not fit the
+    dims.
+    """
     datatype = str(getattr(given.datatype, "value", given.datatype))
     data = getattr(given.data, "root", given.data)
     try:

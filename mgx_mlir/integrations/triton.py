@@ -1,6 +1,6 @@
-"""A model of Triton's Python backend, over a compiled program: what a bundle's model.py names.
+"""A model of Triton's Python backend, over a compiled program; a bundle's model.py names it.
 
-The module `triton_python_backend_utils` is there in Triton's own processes alone.
+The module `triton_python_backend_utils` exists only in Triton's own processes.
 """
 
 # pyright: reportMissingImports=false
@@ -21,7 +21,7 @@ from mgx_mlir.integrations.v2.models import Entry, ServedModel
 
 
 class TritonPythonModel:
-    """Load the artefact beside model.py; answer requests, joined up to the model's max_batch_size.
+    """Load the artefact beside model.py; answer requests, batched up to the model's max_batch_size.
 
     An error of a request's own (MgxError) is Triton's INVALID_ARG, a 400 over HTTP, with its text.
     """
@@ -93,12 +93,12 @@ class TritonPythonModel:
         )
 
     def finalize(self) -> None:
-        """Give back the code and the weights."""
+        """Release the code and the weights."""
         self.served.program.close()
 
 
 def _limits(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the limits of runs that a config.pbtxt states. Errors: UsageError."""
+    """Return the limits of runs in a config.pbtxt. Errors: UsageError."""
     found: dict[str, Any] = {}
     for name in ("max_run_seconds", "max_run_memory"):
         if name in parameters:
@@ -113,12 +113,12 @@ def _limits(parameters: Mapping[str, Any]) -> dict[str, Any]:
 def _array(tensor: Any) -> np.ndarray:
     """Return a tensor; strings come as bytes.
 
-    Numbers by DLPack: backends that were built for numpy 1 misread numpy 2's element sizes, and
-    only their strings have no other way.
+    Numbers pass by DLPack: backends that were built for numpy 1 misread numpy 2's element sizes.
+    Strings have no other way.
     """
     try:
         return np.from_dlpack(tensor)
-    except Exception:  # the backend's own class: strings, and types that DLPack has not
+    except Exception:  # exception class of the backend: strings, and types that DLPack lacks
         found = np.asarray(tensor.as_numpy())
     if found.dtype != object:
         return found
@@ -127,9 +127,10 @@ def _array(tensor: Any) -> np.ndarray:
 
 
 def _tensor(pb: Any, name: str, array: np.ndarray) -> Any:
-    """Return a tensor of Triton's.
+    """Return an array as Triton's tensor.
 
-    By DLPack: backends that were built for numpy 1 read the size of numpy 2's elements as 0.
+    It passes by DLPack: backends that were built for numpy 1 read the size of numpy 2's elements as
+    0.
     """
     if array.dtype == object:
         texts = [str(v).encode() for v in array.reshape(-1)]

@@ -26,7 +26,7 @@ TritonPythonModel.folder = os.path.dirname(os.path.abspath(__file__))
 
 
 def data_type(port: Port) -> str:
-    """Return Triton's name of a port's type. UsageError where its Python backend has none."""
+    """Return Triton's name of a port's type. UsageError if its Python backend has none."""
     name = datatype_of(port)
     if not name or name == "BF16":
         raise UsageError(f"Triton's Python backend has no type for '{port.name}': {port.dtype}")
@@ -34,14 +34,14 @@ def data_type(port: Port) -> str:
 
 
 def dims_of(port: Port, rows: bool) -> list[int]:
-    """Return a port's dims, -1 for dynamic ones, without the rows that Triton joins."""
+    """Return a port's dims without Triton's batch dim; dynamic dims are -1."""
     return list(port.dims[1:] if rows else port.dims)
 
 
 def config_text(name: str, program: CompiledProgram, max_batch_size: int) -> str:
     """Return the config.pbtxt of a program.
 
-    `max_batch_size` 0: requests are not joined. UsageError where the first dims are not dynamic.
+    `max_batch_size` 0: requests are not batched. UsageError if a first dim is not dynamic.
     """
     s = program.signature
     if s.input_groups or s.output_groups:
@@ -52,7 +52,9 @@ def config_text(name: str, program: CompiledProgram, max_batch_size: int) -> str
             "--max-batch-size needs a first dim that is dynamic in every input and output"
         )
     if max_batch_size and any(len(p.dims) < 2 for p in ports):
-        raise UsageError("--max-batch-size needs dims behind the rows: Triton loads no other model")
+        raise UsageError(
+            "--max-batch-size needs a dim after the batch dim: Triton loads no other model"
+        )
     kind = "KIND_GPU" if program.target == "gpu" else "KIND_CPU"
     lines = [f"name: {_text(name)}", 'backend: "python"', f"max_batch_size: {max_batch_size}"]
     lines += _ports("input", s.inputs, max_batch_size > 0)
@@ -75,7 +77,7 @@ def _ports(role: str, ports: Sequence[Port], rows: bool) -> list[str]:
 
 
 def _text(value: str) -> str:
-    """Return a string as protobuf's text has it."""
+    """Return a string in protobuf's text format."""
     escaped = "".join(
         chr(b) if 32 <= b < 127 and b not in b'"\\' else f"\\{b:03o}" for b in value.encode()
     )
@@ -85,7 +87,7 @@ def _text(value: str) -> str:
 def write_repository(
     folder: str | os.PathLike[str], name: str, program: CompiledProgram, max_batch_size: int = 0
 ) -> Path:
-    """Write DIR/NAME with version 1 of a program; the folder that was written.
+    """Write DIR/NAME with version 1 of a program; return the folder.
 
     Errors: UsageError for names and types that Triton does not take, FileError.
     """

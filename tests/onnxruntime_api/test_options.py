@@ -266,10 +266,10 @@ def test_the_compiled_model_of_a_gpu_provider(tmp_path: Path) -> None:
     with pytest.raises(InvalidArgument, match="the file's code is for cpu"):
         on_a_gpu(path, **load)
     other = ours.InferenceSession(two_outputs())._programs.model
-    with pytest.raises(InvalidArgument, match="inputs of the compiled program are not those"):
+    with pytest.raises(InvalidArgument, match="inputs of the compiled program differ"):
         GpuOptions.of(load).loaded(other, "cpu")
     saved.unlink()
-    with pytest.warns(UserWarning, match="is not there: the model is compiled"):
+    with pytest.warns(UserWarning, match="does not exist: compiling the model"):
         on_a_gpu(path, **load)
 
 

@@ -55,7 +55,7 @@ def test_a_configuration(program: Any) -> None:
     with pytest.raises(UsageError, match="first dim"):
         config_text("rows", fixed, 8)
     flat = mgx_mlir.compile(rows_of_a_table(), "cpu", threads=1)
-    with pytest.raises(UsageError, match="dims behind the rows"):
+    with pytest.raises(UsageError, match="a dim after the batch dim"):
         config_text("table", flat, 8)
     with pytest.raises(UsageError, match="expected a name"):
         write_repository("folder", "../up", program)

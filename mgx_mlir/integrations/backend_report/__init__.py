@@ -1,1 +1,1 @@
-"""The onnx package's backend suite against mgx_mlir."""
+"""Run of the onnx package's backend suite against mgx_mlir."""

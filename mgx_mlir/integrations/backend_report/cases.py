@@ -2,8 +2,8 @@
 
     python -m mgx_mlir.integrations.backend_report.cases DIR
 
-The suite's own loader imports onnx.reference (some expected outputs are made with it), which a
-worker that runs our engine may not: so the cases are collected here, in a process of their own.
+The suite's loader imports onnx.reference, which computes some expected outputs. Workers that run
+our engine may not import it, so a separate process collects the cases here.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ RANDOM = frozenset(
     ("Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform",
      "RandomUniformLike")
 )  # fmt: skip
-STRING = 8  # the number of ONNX's element type
+STRING = 8  # ONNX's number of the element type string
 
 
 @dataclass(frozen=True)
@@ -39,11 +39,11 @@ class Case:
     rtol: float
     atol: float
     form: str = FORMS[0]  # type of the inputs and outputs (FORMS)
-    random: bool = False  # random numbers are drawn: expected outputs are those of one generator
+    random: bool = False  # output is random: expected values are those of one generator
 
 
 def collect(folder: Path) -> int:
-    """Write every case of the installed onnx package under `folder`; returns how many."""
+    """Write every case of the installed onnx package under `folder`; return their number."""
     warnings.simplefilter("ignore")
     from onnx.backend.test.loader import load_model_tests  # onnx takes long to load
 
@@ -58,7 +58,7 @@ def collect(folder: Path) -> int:
 
 
 def write(path: Path, case: Case) -> None:
-    """Write a case to a file, whole or not at all."""
+    """Write a case to a file atomically."""
     temporary = path.with_suffix(".tmp")
     temporary.write_bytes(pickle.dumps(vars(case)))
     os.replace(temporary, path)
@@ -106,7 +106,9 @@ def as_case(test: Any, kind: str) -> Case:
 
 
 def form_of(model: Any) -> str:
-    """Return which of FORMS the model's inputs and outputs are: strings before sequences."""
+    """Return the model's input and output form, one of FORMS; strings take precedence over
+    sequences.
+    """
     found = set()
     for value in (*model.graph.input, *model.graph.output):
         kind, stated = value.type, value.type.WhichOneof("value")
@@ -120,7 +122,7 @@ def form_of(model: Any) -> str:
 
 
 def draws(nodes: Any, functions: dict[tuple[str, str], Any]) -> bool:
-    """Return whether one of these nodes draws random numbers, in graphs or functions too."""
+    """Return whether one of these nodes draws random numbers, in subgraphs and functions too."""
     for node in nodes:
         if node.op_type in RANDOM:
             return True
@@ -134,7 +136,9 @@ def draws(nodes: Any, functions: dict[tuple[str, str], Any]) -> bool:
 
 
 def plain(item: Any) -> Any:
-    """Convert an item of a data set to arrays; the suite's type hints hide TensorProtos in them."""
+    """Convert an item of a data set to arrays; the suite's type hints hide that some are
+    TensorProtos.
+    """
     import onnx  # onnx takes long to load
 
     if isinstance(item, onnx.TensorProto):

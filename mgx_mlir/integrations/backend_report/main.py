@@ -1,12 +1,12 @@
-"""The command line: runs the installed onnx package's backend suite against mgx_mlir, and counts.
+"""Command line that runs the installed onnx package's backend suite against mgx_mlir.
 
     python -m mgx_mlir.backend_report --json out.json --at-least 1930
 
-Cases run in worker processes under a time limit and a memory cap, with onnx.reference and
-onnxruntime made to raise, and every operator's numpy reference while a program runs. Outputs are
-compared here, by the suite's own function with the suite's own tolerances. Each case ends as one
-of results.STATUSES. Exit code: 0 nothing wrong or crashed and `--at-least` passed, 1 otherwise, 2
-the suite could not run.
+Cases run in worker processes under a time limit and a memory cap. In them onnx.reference and
+onnxruntime raise, and so does every operator's numpy reference while a program runs. Outputs are
+compared here, by the suite's own function and tolerances. Each case ends as one of
+results.STATUSES. Exit codes: 0 if nothing is wrong or crashed and `--at-least` cases passed, 2 if
+the suite could not run, else 1.
 """
 
 from __future__ import annotations
@@ -54,10 +54,10 @@ def parser() -> argparse.ArgumentParser:
                    help="only the cases named in the file, one a line; repeatable")  # fmt: skip
     p.add_argument("--at-least", type=int, default=0, help="cases that must pass")
     p.add_argument("--json", type=Path)
-    p.add_argument("--earlier", type=Path, help="a --json of before: name the regressions")
+    p.add_argument("--earlier", type=Path, help="an earlier run's --json: list the regressions")
     p.add_argument("--remember", type=Path, metavar="FILE",
                    help="add the names of the cases that did not pass to the file")  # fmt: skip
-    p.add_argument("--quiet", action="store_true", help="no line per failed case")
+    p.add_argument("--quiet", action="store_true", help="do not print a line for each failed case")
     return p
 
 
@@ -113,7 +113,7 @@ def read_list(path: Path) -> list[str]:
 
 
 def remember(path: Path, results: Sequence[Result]) -> int:
-    """Add the cases that did not pass to a list; how many are new."""
+    """Add the cases that did not pass to a list; return the number of new ones."""
     known = read_list(path) if path.exists() else []
     new = sorted({r["name"] for r in results if r["status"] != "passed"} - set(known))
     with path.open("a") as f:
@@ -122,7 +122,7 @@ def remember(path: Path, results: Sequence[Result]) -> int:
 
 
 def progress(results: Sequence[Result], total: int, quiet: bool) -> None:
-    """Print the last result where it is bad, and the count on a terminal."""
+    """Print the last result if it failed, and the running count on a terminal."""
     last = results[-1]
     if last["status"] not in ("passed", "unsupported") and not quiet:
         first = last["detail"].splitlines()[0] if last["detail"] else ""
@@ -132,7 +132,7 @@ def progress(results: Sequence[Result], total: int, quiet: bool) -> None:
 
 
 def report(results: list[Result], seconds: float, options: argparse.Namespace) -> int:
-    """Print and write what became of the cases; the exit code."""
+    """Print and write the results; return the exit code."""
     show(results, seconds)
     if options.json:
         write_json(options.json, results, seconds, options.target)

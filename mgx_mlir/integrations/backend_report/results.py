@@ -44,8 +44,8 @@ def judge(case: Case, answer: dict[str, Any]) -> tuple[str, str]:
 def compare(expected: list[Any], got: list[Any], case: Case) -> None:
     """Compare as the suite does. Errors: AssertionError where outputs differ.
 
-    The elements of lists are compared here. The suite takes the rows of a list's elements for
-    outputs, which fails where they are 0-d, and does not see a missing element.
+    The elements of lists are compared here. The suite would compare the rows of each element, which
+    fails for 0-d elements and misses a missing one.
     """
     from onnx.backend.test.runner import Runner  # onnx takes long to load
 
@@ -61,7 +61,7 @@ def compare(expected: list[Any], got: list[Any], case: Case) -> None:
 
 
 def count(results: list[Result]) -> dict[str, dict[str, int]]:
-    """Count statuses by group, by the forms that cases take and give, and over all as "total"."""
+    """Count statuses by group, by the forms of inputs and outputs, and in all as "total"."""
     table = {}
     for key, names in (("kind", KINDS), ("form", FORMS)):
         for name in names:
@@ -73,7 +73,7 @@ def count(results: list[Result]) -> dict[str, dict[str, int]]:
 
 
 def show(results: list[Result], seconds: float) -> None:
-    """Print the counts, and why cases are refused or fail."""
+    """Print the counts, and the most common reasons of refusals and failures."""
     print(f"{'':20}" + "".join(f"{status:>13}" for status in STATUSES) + f"{'of':>8}")
     for name, counts in count(results).items():
         if name in (FORMS[0], "total"):
@@ -90,7 +90,7 @@ def show(results: list[Result], seconds: float) -> None:
 
 
 def reason(detail: str) -> str:
-    """Return the part of an error that many cases share: its first note says most."""
+    """Return the part of an error that many cases share: its first note is the most specific."""
     lines = [line.strip() for line in detail.splitlines() if line.strip()]
     line = next((line for line in lines[1:] if not line.startswith("note: skip")), "")
     if not line or line.startswith("Traceback"):
@@ -104,7 +104,7 @@ def reason(detail: str) -> str:
 def bad(results: Iterable[Result]) -> list[Result]:
     """Return the cases that are wrong or crashed.
 
-    Random numbers are left out: they are compared with another generator's.
+    Cases with random outputs are left out: their expected values come from another generator.
     """
     return [
         r for r in results

@@ -1,8 +1,9 @@
-"""Runs backend suite cases one after another; started by pool.py, never by hand.
+"""Run backend suite cases one after another; pool.py starts this process.
 
-Reads a case's path per line on stdin, writes one pickled answer per case on the descriptor given as
-argument: {"outputs": ...} or {"error": text, "kinds": exception class names, "stage": ...}. During
-`run` every operator's numpy reference, and the interpreter that calls them, raise.
+It reads one path of a case per line from stdin. It writes one pickled answer per case to the
+descriptor of its argument: {"outputs": ...} or {"error": text, "kinds": exception class names,
+"stage": ...}. During `run` every operator's numpy reference, and the interpreter that calls them,
+raise.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from typing import Any
 
 
 def assert_blocked() -> None:
-    """Check that no other engine can be imported: the suite would mean nothing."""
+    """Check that no other engine can be imported; otherwise the suite would prove nothing."""
     for name in ("onnx.reference", "onnxruntime"):
         try:
             __import__(name)
@@ -32,7 +33,9 @@ def assert_blocked() -> None:
 
 
 class ReferenceCalled(BaseException):
-    """Not an Exception: nothing between here and the runner may swallow it."""
+    """Raised by a blocked reference. It derives from BaseException, so that no handler swallows
+    it.
+    """
 
 
 @contextlib.contextmanager
@@ -69,7 +72,7 @@ def run_case(path: Path, target: str, threads: int, cache: bool) -> dict[str, An
     """Compile and run every data set of one case."""
     import onnx  # onnx takes long to load
 
-    # start-up: the parent of the workers needs none of it
+    # not imported at start-up: the parent of the workers does not need it
     from mgx_mlir.integrations.backend import Backend
     from mgx_mlir.integrations.backend_report.cases import read
 
@@ -103,7 +106,7 @@ def run_case(path: Path, target: str, threads: int, cache: bool) -> dict[str, An
 
 
 def main() -> None:
-    """Answer cases from stdin until it ends."""
+    """Answer cases from stdin until its end."""
     assert_blocked()
     channel, target = int(sys.argv[1]), sys.argv[2]
     threads, memory_gb, cache = int(sys.argv[3]), float(sys.argv[4]), sys.argv[5] == "cache"

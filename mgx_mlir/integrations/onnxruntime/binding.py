@@ -1,4 +1,4 @@
-"""IOBinding: inputs and outputs of a session that stay the same from run to run."""
+"""IOBinding: inputs and outputs of a session that are bound once for many runs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class IOBinding:
-    """Bound inputs and outputs of a session. Arrays and values that are bound are kept.
+    """Bound inputs and outputs of a session. It holds references to bound arrays and values.
 
     Errors: BindingError, a RuntimeError, for names that the model does not have, and for a run
     whose inputs or output memory do not fit.
@@ -38,24 +38,24 @@ class IOBinding:
         self, name: str, device_type: str, device_id: int, element_type: Any,
         shape: Sequence[int], buffer_ptr: int,
     ) -> None:  # fmt: skip
-        """Bind an input to memory of the host, which the caller keeps."""
+        """Bind an input to host memory that the caller keeps alive."""
         _on_host(device_type, device_id)
         self._inputs[self._input(name)] = array_at(buffer_ptr, shape, element_type)
 
     def bind_ortvalue_input(self, name: str, ortvalue: OrtValue) -> None:
-        """Bind an input to a value."""
+        """Bind an input to an OrtValue."""
         self._inputs[self._input(name)] = OrtValue.of(ortvalue)._value
 
     def synchronize_inputs(self) -> None:
-        """Do nothing: inputs are there when they are bound."""
+        """Do nothing: inputs are in host memory when they are bound."""
 
     def bind_output(
         self, name: str, device_type: str = "cpu", device_id: int = 0, element_type: Any = None,
         shape: Sequence[int] | None = None, buffer_ptr: int | None = None,
     ) -> None:  # fmt: skip
-        """Bind an output: to memory that the caller keeps, or to an array of each run.
+        """Bind an output to memory that the caller keeps alive, or to a new array in each run.
 
-        On a GPU results come to the host's memory, whatever device is named.
+        On a GPU results are copied to host memory, whatever device is named.
         """
         OrtDevice.make(device_type, device_id)
         place = None
@@ -71,14 +71,14 @@ class IOBinding:
         self._places[self._output(name)] = OrtValue.of(ortvalue).numpy()
 
     def synchronize_outputs(self) -> None:
-        """Do nothing: outputs are there when the run returns."""
+        """Do nothing: outputs are complete when the run returns."""
 
     def get_outputs(self) -> list[OrtValue]:
-        """Return the outputs of the last run, in the order they were bound."""
+        """Return the outputs of the last run, in binding order."""
         return list(self._results)
 
     def get_outputs_as_ortvaluevector(self) -> list[OrtValue]:
-        """Return the outputs of the last run, in the order they were bound."""
+        """Return the outputs of the last run, in binding order."""
         return list(self._results)
 
     def copy_outputs_to_cpu(self) -> list[Any]:
@@ -86,16 +86,16 @@ class IOBinding:
         return [v._value for v in self._results]
 
     def clear_binding_inputs(self) -> None:
-        """Forget the inputs."""
+        """Drop the bound inputs."""
         self._inputs.clear()
 
     def clear_binding_outputs(self) -> None:
-        """Forget the outputs and their values."""
+        """Drop the bound outputs and their values."""
         self._places.clear()
         self._results = []
 
     def run(self, options: RunOptions | None) -> None:
-        """Run the session on what is bound."""
+        """Run the session on the bound inputs and outputs."""
         if not self._places:
             raise BindingError("expected an output to be bound, got none")
         try:
@@ -120,7 +120,9 @@ class IOBinding:
         self._results = results
 
     def _shared(self) -> dict[str, np.ndarray] | None:
-        """Return the memory of outputs that is an input's too, as of caches, None for no such."""
+        """Return outputs whose memory is also an input's, as for KV caches; None if there is
+        none.
+        """
         inputs = [a for a in self._inputs.values() if isinstance(a, np.ndarray)]
         found = {
             name: place
@@ -146,4 +148,4 @@ def _check(what: str, name: str, known: Sequence[str]) -> None:
 
 def _on_host(device_type: str, device_id: int) -> None:
     if OrtDevice.make(device_type, device_id).device_type() != 0:
-        raise BindingError(f"expected memory of the host, got memory of '{device_type}'")
+        raise BindingError(f"expected host memory, got memory of '{device_type}'")

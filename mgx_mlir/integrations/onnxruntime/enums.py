@@ -16,14 +16,14 @@ class GraphOptimizationLevel(IntEnum):
 
 
 class ExecutionMode(IntEnum):
-    """Return whether branches of a graph run side by side."""
+    """Order in which branches of a graph run: one after another, or side by side."""
 
     ORT_SEQUENTIAL = 0
     ORT_PARALLEL = 1
 
 
 class ExecutionOrder(IntEnum):
-    """In which order nodes run."""
+    """Orders in which nodes run."""
 
     DEFAULT = 0
     PRIORITY_BASED = 1
@@ -72,7 +72,7 @@ class OrtHardwareDeviceType(IntEnum):
 
 
 class OrtExecutionProviderDevicePolicy(IntEnum):
-    """Choice of a provider where nobody names one."""
+    """Policies that choose a provider if the caller names none."""
 
     DEFAULT = 0
     PREFER_CPU = 1
@@ -93,7 +93,7 @@ class OrtSparseFormat(IntEnum):
 
 
 class OrtDeviceVendorId(IntEnum):
-    """PCI numbers of vendors."""
+    """PCI vendor numbers."""
 
     NONE = 0x0000
     AMD = 0x1002

@@ -1,4 +1,4 @@
-"""Errors under onnxruntime's names, and which of ours becomes which of them."""
+"""Errors under onnxruntime's names, and the mapping from our errors to them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MODULE = "mgx_mlir.onnxruntime.capi.onnxruntime_pybind11_state"
 
 
 class OrtError(MgxError):
-    """An error with one of onnxruntime's status codes. Its text begins as theirs do."""
+    """An error with one of onnxruntime's status codes. Its text starts with the same prefix."""
 
     code = 1
     status = "FAIL"
@@ -76,7 +76,7 @@ class ModelLoaded(OrtError):
 
 
 class NotImplemented(OrtError):
-    """An operator that has no importer, or a part of onnxruntime's API that is not here."""
+    """An operator without an importer, or an unsupported part of onnxruntime's API."""
 
     code, status = 9, "NOT_IMPLEMENTED"
 
@@ -100,13 +100,13 @@ class ModelLoadCanceled(OrtError):
 
 
 class ModelRequiresCompilation(OrtError):
-    """A session that may not compile, for a model that is not compiled."""
+    """A session that must not compile, for a model that is not compiled."""
 
     code, status = 13, "MODEL_REQUIRES_COMPILATION"
 
 
 class NotFound(OrtError):
-    """A name that is not known."""
+    """An unknown name."""
 
     code, status = 14, "NOT_FOUND"
 
@@ -118,7 +118,7 @@ class DeviceReset(OrtError):
 
 
 class MissingInputs(MgxError, ValueError):
-    """Inputs that a run was not given: a ValueError, as in onnxruntime."""
+    """Missing inputs of a run: a ValueError, as in onnxruntime."""
 
 
 class BindingError(MgxError, RuntimeError):
@@ -131,19 +131,20 @@ CLASSES: tuple[type[OrtError], ...] = (
     NotFound, DeviceReset,
 )  # fmt: skip
 for _each in CLASSES:
-    _each.__module__ = MODULE  # module in onnxruntime: `except` clauses import them from there
+    # module path of onnxruntime, which `except` clauses import the errors from
+    _each.__module__ = MODULE
 
 
 def refuse(name: str, notes: Iterable[str] = ()) -> OrtError:
-    """Return the error for a part of onnxruntime's API that is not here."""
-    return NotImplemented(f"'{name}' of onnxruntime's API is not there", notes=notes)
+    """Return the error for an unsupported part of onnxruntime's API."""
+    return NotImplemented(f"'{name}' of onnxruntime's API is not supported", notes=notes)
 
 
 @contextmanager
 def loading(missing: str | None = None) -> Iterator[None]:
-    """Raise what goes wrong while a model is read and compiled as onnxruntime's classes.
+    """Raise errors of reading and compiling a model as onnxruntime's classes.
 
-    `missing` is the path of a file that is not there.
+    `missing` is the path of a file that does not exist.
     """
     try:
         yield
@@ -165,7 +166,7 @@ def _while_loading(e: MgxError) -> type[OrtError]:
 
 
 def of_run(e: MgxError) -> OrtError:
-    """Return the error of a run in onnxruntime's class."""
+    """Return the error of a run as onnxruntime's class."""
     if isinstance(e, OrtError):
         return e
     failed = isinstance(e, RunLimitError) or (

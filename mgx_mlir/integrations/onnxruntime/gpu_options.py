@@ -1,4 +1,4 @@
-"""Options of onnxruntime's MIGraphX provider: what a session does with each of them.
+"""Options of onnxruntime's MIGraphX provider, and the effect of each on a session.
 
 Names and meanings are those of onnxruntime's documentation of MIGraphXExecutionProvider.
 """
@@ -19,7 +19,8 @@ from mgx_mlir.integrations.onnxruntime.options import HONOURED, MEANS_NOTHING, M
 
 _TABLE = "migraphx_int8_calibration_table_name"
 _NATIVE = "migraphx_int8_use_native_calibration_table"
-_TABLE_FOLDER = "ORT_MIGRAPHX_CACHE_PATH"  # variable of onnxruntime: where tables are looked for
+# onnxruntime's variable with the folder of calibration tables
+_TABLE_FOLDER = "ORT_MIGRAPHX_CACHE_PATH"
 _TYPES = ("fp16", "bf16", "int8", "fp8")  # in the order in which they are applied
 
 MEANINGS = {
@@ -30,19 +31,21 @@ MEANINGS = {
     "migraphx_bf16_enable": Meaning(HONOURED, "floats of 32 bits are computed in bf16"),
     "migraphx_int8_enable": Meaning(
         HONOURED, "dots and convolutions with constant weights in int8; without a table each run "
-        "finds the ranges of its activations"
+        "measures the ranges of its activations"
     ),
     "migraphx_fp8_enable": Meaning(HONOURED, "the same in 8-bit floats"),
     _TABLE: Meaning(
         HONOURED, "ranges of activations: JSON of onnxruntime's quantization, or a .cache; a name "
         "without a folder is also looked for in $ORT_MIGRAPHX_CACHE_PATH"
     ),
-    _NATIVE: Meaning(HONOURED, "the form of a table is told by its name: .cache is the native one"),
-    "migraphx_exhaustive_tune": Meaning(HONOURED, "measure the choices of each kernel"),
+    _NATIVE: Meaning(HONOURED, "the table's suffix states its form: .cache is the native one"),
+    "migraphx_exhaustive_tune": Meaning(
+        HONOURED, "measure candidates of each kernel and keep the fastest"
+    ),
     "migraphx_save_compiled_model": Meaning(HONOURED, "write the compiled program"),
     "migraphx_save_model_path": Meaning(HONOURED, "its file, .mxr"),
     "migraphx_load_compiled_model": Meaning(
-        HONOURED, "read the compiled program where its file is there; else it is compiled"
+        HONOURED, "read the compiled program if its file exists; else compile"
     ),
     "migraphx_load_model_path": Meaning(HONOURED, "its file, .mxr"),
     "migraphx_model_cache_dir": Meaning(HONOURED, "the folder of the compile cache"),
@@ -52,13 +55,13 @@ MEANINGS = {
 
 
 def is_on(value: str | None) -> bool:
-    """Return whether the text of an option says yes."""
+    """Return whether an option's text means true."""
     return value is not None and value.strip().lower() in ("1", "true", "on")
 
 
 @dataclass(frozen=True)
 class GpuOptions:
-    """Options of a GPU's provider, checked."""
+    """Checked options of a GPU's provider."""
 
     compile: Mapping[str, Any] = field(default_factory=dict)  # options of `mgx_mlir.compile`
     types: tuple[str, ...] = ()  # smaller types, in the order in which they are applied
@@ -69,7 +72,9 @@ class GpuOptions:
 
     @staticmethod
     def of(given: Mapping[str, str]) -> GpuOptions:
-        """Read the texts of a session's options. Errors: InvalidArgument, for all at once."""
+        """Parse the texts of a session's options. Errors: InvalidArgument, which lists all
+        problems.
+        """
         how: dict[str, Any] = {}
         problems: list[str] = []
         if "device_id" in given:
@@ -106,7 +111,7 @@ class GpuOptions:
         return GpuOptions(how, types, table, cache, paths["save"], paths["load"])
 
     def loaded(self, model: Model, target: str = "gpu") -> CompiledProgram | None:
-        """Return the compiled program of the file to load; None where it is to be compiled.
+        """Return the compiled program of the file to load; None if the model must be compiled.
 
         Errors: InvalidArgument for a program of another target, of other inputs or outputs;
         FileError.
@@ -116,7 +121,7 @@ class GpuOptions:
         if not os.path.exists(self.load_path):
             if self.load_path != self.save_path:
                 warnings.warn(
-                    f"'{self.load_path}' is not there: the model is compiled", stacklevel=5
+                    f"'{self.load_path}' does not exist: compiling the model", stacklevel=5
                 )
             return None
         found = load(self.load_path, emulate=bool(self.compile.get("emulate")))
@@ -134,19 +139,19 @@ class GpuOptions:
         ):  # fmt: skip
             if [(a.name, a.type) for a in have] != [(a.name, a.type) for a in want]:
                 raise InvalidArgument(
-                    f"the {what} of the compiled program are not those of the model",
+                    f"the {what} of the compiled program differ from the model's",
                     location=self.load_path,
                     notes=["remove the file, or set 'migraphx_load_compiled_model' to 0"],
                 )
         return program
 
     def keep(self, program: CompiledProgram | None) -> None:
-        """Write the compiled program where that is asked for. Errors: FileError."""
+        """Write the compiled program if an option asks for it. Errors: FileError."""
         if not self.save_path:
             return
         if program is None:
             warnings.warn(
-                f"'{self.save_path}' is not written: the program depends on the inputs",
+                f"'{self.save_path}' is not written: the program depends on the input values",
                 stacklevel=5,
             )
             return

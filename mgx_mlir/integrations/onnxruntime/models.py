@@ -1,4 +1,4 @@
-"""Facts of a model besides its code: inputs, outputs, metadata, changed values."""
+"""Model facts besides its code: inputs, outputs, metadata, replaced values."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ from mgx_mlir.integrations.onnxruntime.types import NodeArg, node_arg
 from mgx_mlir.programs.signature import Port, Signature
 
 _FOLDER = "session.model_external_initializers_file_folder_path"
-_INFERRED = 1 << 28  # bytes: shapes of larger models are inferred from what the program says
+# bytes; of larger models the shapes come from the program, without ONNX's shape inference
+_INFERRED = 1 << 28
 
 
 @dataclass(frozen=True)
@@ -39,13 +40,13 @@ class ModelMetadata:
 
 @dataclass(frozen=True)
 class Model:
-    """A model to compile, and what its file says."""
+    """A model to compile, with the facts of its file."""
 
     source: str | bytes  # path, or bytes of an ONNX file
     options: Mapping[str, Any]  # options of `mgx_mlir.compile` for reading the model
-    inputs: tuple[NodeArg, ...]  # inputs that a run must be given
+    inputs: tuple[NodeArg, ...]  # inputs that a run must supply
     outputs: tuple[NodeArg, ...]
-    overridable: tuple[NodeArg, ...]  # initializers that a run may be given as inputs
+    overridable: tuple[NodeArg, ...]  # initializers that a run may replace by inputs
     metadata: ModelMetadata
     # sequences or optionals among inputs or outputs: code may depend on a run's inputs
     structured: bool = False
@@ -77,15 +78,15 @@ class Model:
         return _read(self.source)
 
     def _rooted(self) -> dict[str, Any]:
-        """Return the options, with the folder that external data is found in."""
+        """Return the options, with the folder of external data."""
         if isinstance(self.source, bytes) or "external_data_path" in self.options:
             return dict(self.options)
         return {**self.options, "external_data_path": os.path.dirname(self.source) or "."}
 
     def with_shapes(self, signature: Signature | None) -> Model:
-        """Return the model with the shapes of outputs that its file leaves dynamic.
+        """Return the model with shapes of outputs that its file leaves dynamic.
 
-        signature: None where there is no program, as an input's rank is told by a run alone.
+        signature: None where there is no program, as an input's rank is known only at run time.
         """
         if not any(self._is_open(a) for a in self.outputs):
             return self
@@ -107,7 +108,7 @@ class Model:
 
 
 def _closed(a: NodeArg, inferred: NodeArg | None, port: Port | None) -> NodeArg:
-    """Return an output with the dims that shape inference or the program knows."""
+    """Return an output with the dims known from shape inference or the program."""
     if not Model._is_open(a) or (port is None and inferred is None):
         return a
     given = port.dims if port is not None else inferred.shape if inferred is not None else ()
@@ -127,10 +128,10 @@ def _closed(a: NodeArg, inferred: NodeArg | None, port: Port | None) -> NodeArg:
 
 
 def read(source: str | bytes, options: SessionOptions) -> Model:
-    """Read a model, and change what the session's options say of it.
+    """Read a model, and apply the session's options to it.
 
-    Errors: NoSuchFile, FileError for what is no ONNX model, InvalidArgument for options that
-    name nothing of the model.
+    Errors: NoSuchFile; FileError for a file that is no ONNX model; InvalidArgument for options that
+    name nothing in the model.
     """
     proto = _read(source)
     how: dict[str, Any] = {}
@@ -160,7 +161,7 @@ def read(source: str | bytes, options: SessionOptions) -> Model:
 
 
 def of_signature(signature: Signature, source: str) -> Model:
-    """Return what is known of a compiled program without its model."""
+    """Return the model facts of a compiled program that has no model file."""
 
     def arg(p: Port) -> NodeArg:
         name = p.dtype.removesuffix("_type")
@@ -193,7 +194,7 @@ def _read(source: str | bytes) -> onnx.ModelProto:
     except OSError as e:
         why = (e.strerror or str(e)).lower()
         raise FileError(f"the file cannot be read: {why}", location=str(source)) from None
-    except Exception as e:  # protobuf's own classes differ by its version
+    except Exception as e:  # exception classes of protobuf differ by version
         where = None if isinstance(source, bytes) else str(source)
         raise FileError("expected an ONNX model, which is a protobuf", location=where) from e
     if not proto.HasField("graph"):
@@ -202,7 +203,7 @@ def _read(source: str | bytes) -> onnx.ModelProto:
 
 
 def _set_values(proto: onnx.ModelProto, options: SessionOptions) -> bool:
-    """Give initializers the values of the options; return whether there are any."""
+    """Replace initializers by the values of the options; return whether any was replaced."""
     found = {t.name: t for t in proto.graph.initializer}
     for name, value in options._initializers.items():
         tensor = found.get(name)
@@ -224,7 +225,7 @@ def _set_values(proto: onnx.ModelProto, options: SessionOptions) -> bool:
 
 
 def _set_denoted(proto: onnx.ModelProto, options: SessionOptions) -> bool:
-    """Give dims of a denotation their sizes; return whether there are any."""
+    """Set dims by their denotation; return whether any was set."""
     changed = False
     for info in proto.graph.input:
         for d in info.type.tensor_type.shape.dim:

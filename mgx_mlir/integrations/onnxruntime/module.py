@@ -1,4 +1,4 @@
-"""The functions of onnxruntime's module, and stand-ins for the classes that are not here."""
+"""Functions of onnxruntime's module, and stand-ins for its unsupported classes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ get_device = device
 
 
 def get_all_providers() -> list[str]:
-    """Return the providers that there can be."""
+    """Return all providers that a session can use on some machine."""
     return list(ALL)
 
 
@@ -30,7 +30,7 @@ def get_build_info() -> str:
 
 
 def get_default_session_options() -> SessionOptions:
-    """Return the options of a session that is given none."""
+    """Return the default options of a session."""
     return SessionOptions()
 
 
@@ -45,7 +45,7 @@ def has_collective_ops() -> bool:
 
 
 def set_seed(seed: int) -> None:
-    """Do nothing: a model's random operators have the seeds that it gives them."""
+    """Do nothing: a model's random operators have the seeds of its attributes."""
 
 
 def set_default_logger_severity(severity: int) -> None:
@@ -69,7 +69,7 @@ def disable_telemetry_events() -> None:
 
 
 def set_global_thread_pool_sizes(intra: int = 0, inter: int = 0, *_: object) -> None:
-    """Do nothing: SessionOptions.intra_op_num_threads has the threads of a run."""
+    """Do nothing: SessionOptions.intra_op_num_threads sets the threads of a run."""
 
 
 def create_and_register_allocator(*_: object) -> None:
@@ -87,7 +87,7 @@ def preload_dlls(
 
 
 def print_debug_info() -> None:
-    """Print the version and the devices that are here."""
+    """Print the version and the available devices."""
     print(get_build_info())
     print("providers:", ", ".join(available()))
 
@@ -103,7 +103,7 @@ def unregister_execution_provider_library(name: str) -> None:
 
 
 def refused(name: str) -> type[Any]:
-    """Return a class of onnxruntime's that cannot be made here; the error says so."""
+    """Return a stand-in for an unsupported class of onnxruntime; making one raises the error."""
 
     def init(self: object, *_: object, **__: object) -> None:
         raise refuse(name)
@@ -114,4 +114,4 @@ def refused(name: str) -> type[Any]:
         raise refuse(f"{name}.{attribute}")
 
     kind = type(f"{name}Meta", (type,), {"__getattr__": attribute})
-    return kind(name, (), {"__init__": init, "__doc__": f"Refuse: {name} is not here."})
+    return kind(name, (), {"__init__": init, "__doc__": f"Refuse: {name} is not supported."})

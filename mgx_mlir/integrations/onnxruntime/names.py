@@ -1,4 +1,4 @@
-"""onnxruntime's public names, and what each means here: the table of docs/onnxruntime.md."""
+"""onnxruntime's public names, and their meaning here: the table of docs/onnxruntime.md."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ _IMPLEMENTED = {
     "ExecutionOrder": "see SessionOptions",
     "OrtDeviceVendorId": "",
     "OrtMemoryInfo": "what get_input_memory_infos gives",
-    "get_available_providers": "the GPU ones where a GPU is found, and CPUExecutionProvider",
+    "get_available_providers": "the GPU ones if a GPU is present, and CPUExecutionProvider",
     "get_all_providers": "MIGraphXExecutionProvider, ROCMExecutionProvider, CPUExecutionProvider",
-    "get_device": "GPU where a GPU is found, else CPU",
+    "get_device": "GPU if one is present, else CPU",
     "get_version_string": "mgx_mlir's version",
     "get_build_info": "mgx_mlir's version",
     "get_ep_devices": "empty",
@@ -47,7 +47,7 @@ _NOTHING = {
     "OrtDeviceMemoryType": "an enumeration",
     "OrtMemoryInfoDeviceType": "an enumeration",
     "OrtHardwareDeviceType": "an enumeration",
-    "OrtExecutionProviderDevicePolicy": "an enumeration; a GPU is taken where one is found",
+    "OrtExecutionProviderDevicePolicy": "an enumeration; a GPU is used if one is present",
     "OrtSparseFormat": "an enumeration; there are no sparse tensors",
     "create_and_register_allocator": "memory is planned when a model is compiled",
     "create_and_register_allocator_v2": "memory is planned when a model is compiled",
@@ -57,8 +57,8 @@ _NOTHING = {
     "set_default_logger_callback": "nothing is logged; errors and warnings are raised",
     "set_default_logger_severity": "nothing is logged; errors and warnings are raised",
     "set_default_logger_verbosity": "nothing is logged; errors and warnings are raised",
-    "set_global_thread_pool_sizes": "SessionOptions.intra_op_num_threads has the threads",
-    "set_seed": "random operators have the seeds that the model gives them",
+    "set_global_thread_pool_sizes": "SessionOptions.intra_op_num_threads sets the threads",
+    "set_seed": "random operators use the seeds of their attributes",
 }
 _REFUSED = {
     "AdapterFormat": "there are no LoRA adapters",
@@ -78,7 +78,7 @@ _REFUSED = {
     "OrtEpDevice": "there are no plugin providers",
     "OrtExternalInitializerInfo": "models are not written back as ONNX",
     "OrtHardwareDevice": "there are no plugin providers",
-    "OrtSyncStream": "runs end when they return",
+    "OrtSyncStream": "runs are complete when they return",
     "SparseTensor": "there are no sparse tensors",
     "register_execution_provider_library": "there are no plugin providers",
     "unregister_execution_provider_library": "there are no plugin providers",
@@ -93,7 +93,7 @@ REFUSED_CLASSES = tuple(n for n in _REFUSED if n[0].isupper())
 _SESSION = {
     "run": "", "run_async": "", "run_with_iobinding": "", "run_with_ort_values": "",
     "run_with_ortvaluevector": "", "io_binding": "", "get_inputs": "", "get_outputs": "",
-    "get_overridable_initializers": "a run that gives one compiles a program for that",
+    "get_overridable_initializers": "a run that replaces one compiles another program",
     "get_modelmeta": "", "get_session_options": "", "get_providers": "",
     "get_provider_options": "", "set_providers": "prepares the model again",
     "enable_fallback": "with wrong providers it runs on the CPU, and warns",
@@ -105,8 +105,8 @@ _SESSION = {
 _SESSION_NOTHING = {
     "get_input_epdevices": "there are no plugin providers",
     "get_provider_graph_assignment_info": "the whole model runs on one provider",
-    "get_tuning_results": "what was tuned is in the tuning file",
-    "set_tuning_results": "what was tuned is in the tuning file",
+    "get_tuning_results": "results of tuning are in the tuning file",
+    "set_tuning_results": "results of tuning are in the tuning file",
     "set_ep_dynamic_options": "no option changes between runs",
     "release_captured_graph": "graphs are not captured",
 }
@@ -130,8 +130,10 @@ MEMBERS: dict[str, dict[str, Meaning]] = {
     "RunOptions": {**RUN_ATTRIBUTES, **RUN_METHODS},
     "IOBinding": {
         **{n: Meaning(IMPLEMENTED, "") for n in _BINDING},
-        "synchronize_inputs": Meaning(MEANS_NOTHING, "inputs are there when they are bound"),
-        "synchronize_outputs": Meaning(MEANS_NOTHING, "outputs are there when a run returns"),
+        "synchronize_inputs": Meaning(
+            MEANS_NOTHING, "inputs are in host memory when they are bound"
+        ),
+        "synchronize_outputs": Meaning(MEANS_NOTHING, "outputs are complete when a run returns"),
     },
     "OrtValue": {
         **{n: Meaning(IMPLEMENTED, "") for n in _VALUE},

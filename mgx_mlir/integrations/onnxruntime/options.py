@@ -1,4 +1,4 @@
-"""SessionOptions and RunOptions, and the table of what each option means here."""
+"""SessionOptions and RunOptions, and the table of each option's meaning here."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from mgx_mlir.integrations.onnxruntime.enums import (
 from mgx_mlir.integrations.onnxruntime.errors import InvalidArgument, refuse
 from mgx_mlir.integrations.onnxruntime.values import OrtValue
 
-HONOURED, MEANS_NOTHING, REFUSED = "honoured", "means nothing here", "refused"
+HONOURED, MEANS_NOTHING, REFUSED = "honoured", "has no effect", "refused"
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ SESSION_ATTRIBUTES: dict[str, Meaning] = {
         GraphOptimizationLevel.ORT_ENABLE_ALL,
     ),
     "enable_profiling": _yes("times of loading and of runs go to a file: end_profiling", False),
-    "profile_file_prefix": _yes("what the name of that file begins with", "onnxruntime_profile_"),
+    "profile_file_prefix": _yes("prefix of that file's name", "onnxruntime_profile_"),
     "optimized_model_filepath": _yes(
         "the compiled program is written there: a name that ends in .mxr, or .mlir for its text", ""
     ),
@@ -58,7 +58,7 @@ SESSION_ATTRIBUTES: dict[str, Meaning] = {
     "execution_mode": _nothing(
         "kernels run one after another, each on all threads", ExecutionMode.ORT_SEQUENTIAL
     ),
-    "execution_order": _nothing("the compiler orders kernels", ExecutionOrder.DEFAULT),
+    "execution_order": _nothing("IREE orders kernels", ExecutionOrder.DEFAULT),
     "enable_cpu_mem_arena": _nothing("memory is planned when the model is compiled", True),
     "enable_mem_pattern": _nothing("memory is planned when the model is compiled", True),
     "enable_mem_reuse": _nothing("memory is planned when the model is compiled", True),
@@ -73,13 +73,15 @@ SESSION_METHODS: dict[str, Meaning] = {
     "add_free_dimension_override_by_denotation": _yes("the dims of this denotation get the size"),
     "add_initializer": _yes("the initializer gets the value"),
     "add_external_initializers": _yes("the initializers get the values"),
-    "add_session_config_entry": _yes("kept, and given back; keys: see below"),
-    "get_session_config_entry": _yes("what was added"),
-    "add_provider": _yes("as a provider of the session, where it is given none"),
+    "add_session_config_entry": _yes(
+        "stored, and returned by get_session_config_entry; keys: see below"
+    ),
+    "get_session_config_entry": _yes("the entry that was added"),
+    "add_provider": _yes("a provider for sessions that name none"),
     "has_providers": _yes("whether add_provider was called"),
     "set_load_cancellation_flag": _nothing("a compile is ended by its time limit alone"),
-    "set_provider_selection_policy": _nothing("a GPU is taken where one is found"),
-    "set_provider_selection_policy_delegate": _nothing("a GPU is taken where one is found"),
+    "set_provider_selection_policy": _nothing("a GPU is used if one is present"),
+    "set_provider_selection_policy_delegate": _nothing("a GPU is used if one is present"),
     "set_ep_context_data_read_func": _nothing("there are no EPContext nodes"),
     "clear_ep_context_data_read_func": _nothing("there are no EPContext nodes"),
     "add_provider_for_devices": _no("there are no devices of plugin providers"),
@@ -99,30 +101,31 @@ RUN_ATTRIBUTES: dict[str, Meaning] = {
 }
 RUN_METHODS: dict[str, Meaning] = {
     "add_run_config_entry": _yes(
-        "kept, and given back; mgx.max_run_seconds ends a run that takes longer, with Fail"
+        "stored, and returned; mgx.max_run_seconds ends a run that takes longer, with Fail"
     ),
-    "get_run_config_entry": _yes("what was added"),
+    "get_run_config_entry": _yes("the entry that was added"),
     "add_active_adapter": _no("there are no LoRA adapters"),
 }
 CONFIG_ENTRIES: dict[str, Meaning] = {
     "session.load_model_format": _yes("ONNX; ORT is refused"),
     "session.model_external_initializers_file_folder_path": _yes("the folder of external data"),
     "mgx.max_run_seconds": _yes(
-        "a run that takes longer is ended, with Fail: it is in a process of its own"
+        "a run that takes longer is ended, with Fail; runs are in a process of their own"
     ),
     "mgx.max_run_memory": _yes("a run that needs more bytes, beside the weights, ends with Fail"),
     "mgx.background": _yes(
-        "1: the session is there before its model is compiled, and the reference answers until then"
+        "1: the session is made before its model is compiled, and the numpy reference answers"
+        " until then"
     ),
     "mgx.sizes": _yes(
-        "sizes of a dynamic dim that are compiled side by side, as batch=1,8,32; other sizes are "
+        "sizes of a dynamic dim that get a program each, such as batch=1,8,32; other sizes are "
         "padded to the next one where rows are proved to be independent"
     ),
 }
 
 
 class _Options:
-    """Attributes of a table, of the types of their defaults."""
+    """Attributes named by a table, with the types of their defaults."""
 
     _attributes: Mapping[str, Meaning] = {}
     __slots__ = ("_entries", "_values")
@@ -186,10 +189,10 @@ class SessionOptions(_Options):
 
     @classmethod
     def of(cls, given: object) -> SessionOptions:
-        """Return options of a session: ours as they are, None, or onnxruntime's own object.
+        """Return options of a session, from ours, None, or onnxruntime's own object.
 
-        Of theirs, attributes are taken; sizes of dims, values and entries cannot be read from it.
-        Errors: TypeError for anything else.
+        Attributes of onnxruntime's object are copied; its sizes of dims, values and entries cannot
+        be read. Errors: TypeError for anything else.
         """
         if isinstance(given, SessionOptions):
             return given
@@ -205,11 +208,11 @@ class SessionOptions(_Options):
         return made
 
     def add_free_dimension_override_by_name(self, name: str, size: int) -> None:
-        """Give the dims of a name a size."""
+        """Set the size of all dims of this name."""
         self._by_name[str(name)] = _size(size)
 
     def add_free_dimension_override_by_denotation(self, denotation: str, size: int) -> None:
-        """Give the dims of a denotation, such as "DATA_BATCH", a size."""
+        """Set the size of all dims of a denotation, such as "DATA_BATCH"."""
         self._by_denotation[str(denotation)] = _size(size)
 
     def add_initializer(self, name: str, value: OrtValue) -> None:
@@ -232,7 +235,7 @@ class SessionOptions(_Options):
         return self._entry(key)
 
     def add_provider(self, name: str, options: Mapping[str, str]) -> None:
-        """Add a provider, for sessions that are given none."""
+        """Add a provider, for sessions that name none."""
         self._providers.append((name, {str(k): str(v) for k, v in options.items()}))
 
     def has_providers(self) -> bool:
@@ -243,10 +246,10 @@ class SessionOptions(_Options):
         """Do nothing: a compile is ended by its time limit alone."""
 
     def set_provider_selection_policy(self, policy: object) -> None:
-        """Do nothing: a GPU is taken where one is found."""
+        """Do nothing: a GPU is used if one is present."""
 
     def set_provider_selection_policy_delegate(self, delegate: object) -> None:
-        """Do nothing: a GPU is taken where one is found."""
+        """Do nothing: a GPU is used if one is present."""
 
     def set_ep_context_data_read_func(self, read: object) -> None:
         """Do nothing: there are no EPContext nodes."""
@@ -271,12 +274,12 @@ class SessionOptions(_Options):
 
     @property
     def _run_limits(self) -> RunLimits | None:
-        """The limits of each run. Errors: InvalidArgument."""
+        """Return the limits of each run. Errors: InvalidArgument."""
         return _limits(self._entries, "mgx.max_run_seconds", "mgx.max_run_memory")
 
     @property
     def _ahead(self) -> dict[str, Any]:
-        """Return what `compile` takes of entries on the time of the compile.
+        """Return the options of `compile` that the entries about compile time set.
 
         Errors: InvalidArgument.
         """
@@ -312,7 +315,7 @@ class RunOptions(_Options):
 
     @property
     def _run_limits(self) -> RunLimits | None:
-        """The limits of the run. Errors: InvalidArgument."""
+        """Return the limits of the run. Errors: InvalidArgument."""
         return _limits(self._entries, "mgx.max_run_seconds")
 
     def add_active_adapter(self, adapter: object) -> None:

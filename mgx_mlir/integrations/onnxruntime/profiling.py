@@ -1,4 +1,4 @@
-"""The file of a session's times: events as trace viewers read them."""
+"""A session's profile: events in the format of trace viewers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mgx_mlir.core.files import atomic
 
 
 class Profile:
-    """Events of one session, from its beginning until they are written."""
+    """Events of one session, from its start until they are written."""
 
     def __init__(self, prefix: str) -> None:
         self.start_ns = time.perf_counter_ns()
@@ -27,7 +27,7 @@ class Profile:
 
     @contextmanager
     def event(self, name: str, category: str = "Session", **args: Any) -> Iterator[None]:
-        """Note how long something takes, in microseconds."""
+        """Record the duration of an event in microseconds."""
         begin = time.perf_counter_ns()
         try:
             yield

@@ -1,4 +1,4 @@
-"""The programs of one session: compiled once, and again for what a run changes of the model."""
+"""Programs of one session: the model's, and one for each change that a run makes to the model."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Settings:
     cache_folder: str = ""  # folder of the compile cache; empty for the environment's
 
     def compile(self, model: Model, names: tuple[str, ...] = ()) -> CompiledProgram:
-        """Return the program of a model. `names` are dims' names that need not be equal."""
+        """Return the program of a model. `names` are names of dims that need not be equal."""
         how = dict(model.options)
         if names:
             how["loose_names"] = names
@@ -58,7 +58,7 @@ class Settings:
                     notes=["make the session of the model's path"],
                 )
             known = CalibrationTable.load(self.table).for_model(source)
-        # ranges are found on this machine's CPU, whatever the target
+        # ranges are measured on this machine's CPU, whatever the target
         here = mgx_mlir.get_target("cpu")
         if kind == "int8":
             mgx_mlir.quantize_int8(made, here, ranges=known)
@@ -69,8 +69,8 @@ class Settings:
 class Programs:
     """The program of a model, and those for overridden initializers and for structures.
 
-    `main` is None for a model whose inputs are sequences, optionals, or of no stated rank: such a
-    program is for what one run is given. Pickled with the code of all programs that were made.
+    `main` is None for a model whose inputs are sequences, optionals, or of no stated rank: its
+    programs depend on a run's inputs. Pickles hold the code of all programs made so far.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class Programs:
                 self.main = settings.compile(model)
             except UnsupportedModel:
                 if not has_structures(model.proto()):
-                    raise  # else lengths may follow from values of inputs
+                    raise  # otherwise lengths may follow from values of inputs
                 self.model = replace(model, structured=True)
 
     def _start(self, others: dict[frozenset[str], CompiledProgram]) -> None:
@@ -92,7 +92,7 @@ class Programs:
         self._structures: StructuredRep | None = None
 
     def for_feed(self, feed: Mapping[str, Any]) -> CompiledProgram:
-        """Return the program for a run: another one where the feed overrides initializers."""
+        """Return the program for a run: another one if the feed overrides initializers."""
         main = self.main
         if main is None:
             return self._structured(feed) if self.model.structured else self._of_ranks(feed)
@@ -112,7 +112,7 @@ class Programs:
                 how = {**self.settings.options, **self.model.options}
                 if self.settings.types:
                     kinds = ", ".join(self.settings.types)
-                    raise InvalidArgument(f"{kinds} of sequences is not there")
+                    raise InvalidArgument(f"{kinds} of sequences is not supported")
                 self._structures = StructuredRep(self.model.proto(), self.settings.target, how)
             given = {a.name: feed.get(a.name) for a in self.model.inputs}
             for a in self.model.inputs:
@@ -121,7 +121,9 @@ class Programs:
 
     @staticmethod
     def _check_structure(a: NodeArg, given: dict[str, Any]) -> None:
-        """Make arrays of what a sequence holds. Errors: InvalidArgument for another value."""
+        """Convert the elements of a sequence to arrays. Errors: InvalidArgument for another
+        value.
+        """
         value = given[a.name]
         if "seq(" not in a.type or value is None:
             return

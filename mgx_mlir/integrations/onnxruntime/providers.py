@@ -1,4 +1,4 @@
-"""Execution providers: which are there, and what a session is told about them."""
+"""Execution providers: the available ones, and a session's choice."""
 
 from __future__ import annotations
 
@@ -22,33 +22,33 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Chosen:
-    """The providers of a session in order, with their options, and the target that follows."""
+    """Providers of a session in order, with their options and the resulting target."""
 
     options: dict[str, dict[str, str]] = field(default_factory=dict)
 
     @property
     def names(self) -> list[str]:
-        """The names in order of precedence; the CPU's is last."""
+        """Names in order of precedence; the CPU's is last."""
         return list(self.options)
 
     @property
     def target(self) -> str:
-        """The target of the first provider."""
+        """Target of the first provider."""
         return "gpu" if self.names[0] in GPUS else "cpu"
 
     @property
     def first(self) -> dict[str, str]:
-        """The options of the first provider."""
+        """Options of the first provider."""
         return self.options[self.names[0]]
 
 
 def available() -> list[str]:
-    """Return the providers that can be used here: those of AMD GPUs where one is found."""
+    """Return the providers that can be used here: those of AMD GPUs if one is present."""
     return list(ALL) if gpu_devices() else [CPU]
 
 
 def device() -> str:
-    """Return "GPU" where a GPU is found, else "CPU"."""
+    """Return "GPU" if one is present, else "CPU"."""
     return "GPU" if gpu_devices() else "CPU"
 
 
@@ -57,9 +57,9 @@ def chosen(
 ) -> Chosen:
     """Return the providers that a session uses.
 
-    None are all that are there. Unknown ones, and GPUs that are not there, are left out with a
-    warning; the CPU follows at the end. Raises ValueError for other values than names and tuples
-    of a name and a mapping.
+    None stands for all available ones. Unknown providers and absent GPUs are dropped with a
+    warning; the CPU follows at the end. Raises ValueError for other values than names and tuples of
+    a name and a mapping.
     """
     if providers is None:
         return Chosen({name: {} for name in available()})
@@ -83,7 +83,7 @@ def chosen(
 
 
 def _note_unused(name: str, given: Mapping[str, str]) -> None:
-    """Warn of options that no version of a GPU's provider has; log those that change nothing.
+    """Warn of options that a GPU's provider never has; log those without effect here.
 
     onnxruntime ignores unknown options of the CPU's provider without a word.
     """
@@ -99,7 +99,7 @@ def _note_unused(name: str, given: Mapping[str, str]) -> None:
         if name not in GPUS or (k in MEANINGS and MEANINGS[k].status == MEANS_NOTHING)
     ]
     if idle:
-        log.info("options without meaning here of '%s': %s", name, ", ".join(idle))
+        log.info("options of '%s' without effect: %s", name, ", ".join(idle))
 
 
 def _pairs(

@@ -1,4 +1,4 @@
-"""Everything that `import mgx_mlir.onnxruntime` gives."""
+"""Public names of `import mgx_mlir.onnxruntime`."""
 
 from __future__ import annotations
 

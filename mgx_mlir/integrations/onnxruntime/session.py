@@ -55,7 +55,7 @@ class OrtMemoryInfo:
 
 
 class Session:
-    """Session: answers about its model and its providers, and runs."""
+    """Session base class: facts of its model and its providers, and runs."""
 
     _model_path: str | None
     _options: SessionOptions
@@ -67,7 +67,7 @@ class Session:
         return self._options
 
     def get_inputs(self) -> list[NodeArg]:
-        """Return the inputs that a run must be given."""
+        """Return the inputs that a run must supply."""
         return list(self._programs.model.inputs)
 
     def get_outputs(self) -> list[NodeArg]:
@@ -75,19 +75,19 @@ class Session:
         return list(self._programs.model.outputs)
 
     def get_overridable_initializers(self) -> list[NodeArg]:
-        """Return the inputs that have a value in the model, which a run may replace."""
+        """Return the initializers that a run may replace by inputs."""
         return list(self._programs.model.overridable)
 
     def get_modelmeta(self) -> ModelMetadata:
-        """Return what the model's file says about the model."""
+        """Return the metadata of the model's file."""
         return self._programs.model.metadata
 
     def get_input_memory_infos(self) -> list[OrtMemoryInfo]:
-        """Return where each input is expected: in the host's memory."""
+        """Return the memory of each input: the host's."""
         return [OrtMemoryInfo() for _ in self.get_inputs()]
 
     def get_output_memory_infos(self) -> list[OrtMemoryInfo]:
-        """Return where each output lies: in the host's memory."""
+        """Return the memory of each output: the host's."""
         return [OrtMemoryInfo() for _ in self.get_outputs()]
 
     def get_input_epdevices(self) -> list[None]:
@@ -107,11 +107,11 @@ class Session:
         return []
 
     def get_tuning_results(self) -> list[Any]:
-        """Return nothing: what was tuned is in the tuning file."""
+        """Return nothing: results of tuning are in the tuning file."""
         return []
 
     def set_tuning_results(self, results: Any, *, error_on_invalid: bool = False) -> None:
-        """Do nothing: what was tuned is in the tuning file."""
+        """Do nothing: results of tuning are in the tuning file."""
 
     def set_ep_dynamic_options(self, options: Mapping[str, str]) -> None:
         """Do nothing: no option of a provider changes between runs."""
@@ -130,9 +130,9 @@ class InferenceSession(Session):
     """A model that is ready to run: a path, or the bytes of an ONNX file.
 
     A path that ends in .mxr is a compiled program's. `providers` are names in order, or tuples of a
-    name and options; CPUExecutionProvider compiles for the CPU, MIGraphXExecutionProvider and
-    ROCMExecutionProvider for the AMD GPU. Dims that the model leaves dynamic stay dynamic. Runs may
-    come from many threads; a session can be pickled, and used behind a fork. Errors: onnxruntime's
+    name and options. CPUExecutionProvider compiles for the CPU, MIGraphXExecutionProvider and
+    ROCMExecutionProvider for the AMD GPU. Dims that the model leaves dynamic stay dynamic. Several
+    threads may run a session; it can be pickled, and used after a fork. Errors: onnxruntime's
     classes, in `capi.onnxruntime_pybind11_state`.
     """
 
@@ -209,7 +209,11 @@ class InferenceSession(Session):
         if isinstance(main, StandIn):
             main = main.alone()
         if not path.endswith((".mxr", ".mlir")) or main is None:
-            why = "its name ends in neither .mxr nor .mlir" if main else "it depends on the inputs"
+            why = (
+                "its name ends in neither .mxr nor .mlir"
+                if main
+                else "it depends on the input values"
+            )
             warnings.warn(f"the optimised model '{path}' is not written: {why}", stacklevel=4)
         elif path.endswith(".mxr"):
             save(main, path)
@@ -219,11 +223,11 @@ class InferenceSession(Session):
                 f.write(text.encode())
 
     def _start(self) -> None:
-        """Set what belongs to this object alone, and what runs read."""
+        """Set the state that pickles do not hold, and cache what runs read."""
         self._pool: tuple[int, ThreadPoolExecutor] | None = None
         main = self._programs.main
         self._at = {a.name: i for i, a in enumerate(self._programs.model.outputs)}
-        # the program of every run, where no run needs another one
+        # program of every run; None where a run may need another one
         self._main: CompiledProgram | None = None
         if not self._programs.model.overridable and self._profile is None:
             self._main = main
@@ -247,7 +251,8 @@ class InferenceSession(Session):
         input_feed: Mapping[str, Any],
         run_options: RunOptions | None = None,
     ) -> list[Any]:
-        """Run on arrays, or what numpy makes arrays of, by name; the outputs asked for, in order.
+        """Run on arrays, or values that numpy converts, by name; return the outputs asked for, in
+        order.
 
         No names, or None, are all outputs. Sequences are lists of arrays, maps are dicts.
         Errors: MissingInputs, a ValueError; InvalidArgument for unknown names, wrong types, ranks
@@ -262,7 +267,7 @@ class InferenceSession(Session):
         run_options: RunOptions | None,
         out: Mapping[str, np.ndarray] | None,
     ) -> list[Any]:
-        """Run as `run` does; `out` has the arrays that results are written to, by name."""
+        """Run as `run` does; `out` maps names to arrays that results are written to."""
         picks = self._picks(output_names) if output_names else None
         try:
             main = self._main
@@ -290,13 +295,13 @@ class InferenceSession(Session):
         self, feed: Mapping[str, Any], options: RunOptions | None,
         out: Mapping[str, np.ndarray] | None,
     ) -> list[Any]:  # fmt: skip
-        """Run with what few runs have: options, a profile, a program for what they are given."""
+        """Run with rarely used features: options, a profile, a program chosen by the feed."""
         if options is not None and options.terminate:
-            raise Fail("the run's options say to terminate it")
+            raise Fail("the run's options have 'terminate' set")
         self._check_missing(feed)
         program = self._programs.for_feed(feed)
         given = dict(feed)
-        if self._programs.main is None:  # an optional that is absent is no input of the program
+        if self._programs.main is None:  # an absent optional is no input of the program
             given = {n: v for n, v in given.items() if n in program.input_names or v is not None}
         if self._profile is None:
             return _run(program, given, out, options)
@@ -330,7 +335,7 @@ class InferenceSession(Session):
         input_dict_ort_values: Mapping[str, OrtValue],
         run_options: RunOptions | None = None,
     ) -> list[OrtValue]:
-        """Run on OrtValues by name; OrtValues of the outputs asked for."""
+        """Run on OrtValues by name; return OrtValues of the outputs asked for."""
         feed = {n: OrtValue.of(v)._value for n, v in input_dict_ort_values.items()}
         return [OrtValue(v) for v in self.run(output_names, feed, run_options)]
 
@@ -350,7 +355,7 @@ class InferenceSession(Session):
     def run_with_iobinding(
         self, iobinding: IOBinding, run_options: RunOptions | None = None
     ) -> None:
-        """Run on what is bound. Errors: BindingError, a RuntimeError."""
+        """Run on the bound inputs and outputs. Errors: BindingError, a RuntimeError."""
         iobinding.run(run_options)
 
     def run_async(
@@ -372,7 +377,7 @@ class InferenceSession(Session):
                 found, error = list[Any](), str(e) or type(e).__name__
             try:
                 callback(found, user_data, error)
-            except Exception:  # nobody waits for it: shown as an exception of a thread is
+            except Exception:  # no caller waits: reported as an uncaught exception of a thread
                 traceback.print_exc()
 
         self._threads().submit(job)
@@ -391,7 +396,7 @@ class InferenceSession(Session):
         self, providers: Sequence[Any] | None = None,
         provider_options: Sequence[Mapping[Any, Any]] | None = None,
     ) -> None:  # fmt: skip
-        """Prepare the model again, for other providers."""
+        """Compile the model again, for other providers."""
         self._create(providers, provider_options)
 
     def disable_fallback(self) -> None:
@@ -403,13 +408,13 @@ class InferenceSession(Session):
         self._fallback = True
 
     def end_profiling(self) -> str:
-        """Write the times of the session, and return the file's name; "" where it has none."""
+        """Write the session's profile, and return the file's name; "" without one."""
         profile, self._profile = self._profile, None
         self._start()
         return profile.write() if profile is not None else ""
 
     def get_profiling_start_time_ns(self) -> int:
-        """Return when the profile began, 0 where there is none."""
+        """Return when the profile began, 0 without one."""
         return self._profile.start_ns if self._profile is not None else 0
 
 
@@ -419,7 +424,7 @@ def _run(
     out: Mapping[str, np.ndarray] | None,
     options: RunOptions | None,
 ) -> list[Any]:
-    """Run within the limits of the session, or those that the run has instead."""
+    """Run within the limits of the run, or else of the session."""
     limits = program.limits
     own = options._run_limits if options is not None else None
     if own is not None:

@@ -1,4 +1,4 @@
-"""Types of values under onnxruntime's names, and what a session says of an input or output."""
+"""Types of values under onnxruntime's names, and descriptions of inputs and outputs."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ _NUMBERS = {np_type: number for number, np_type in _ARRAYS.items()}
 class NodeArg:
     """An input or output of a model: its name, its type ("tensor(float)"), its shape.
 
-    A dim of the shape is a size, the name that the model gives it, or None. What has no shape in
-    the model, or is no tensor, has [].
+    A dim of the shape is a size, the model's name of the dim, or None. Values without a shape in
+    the model, and values that are no tensors, have [].
     """
 
     name: str
@@ -69,12 +69,12 @@ def shape_of(kind: onnx.TypeProto) -> list[int | str | None]:
 
 
 def node_arg(info: onnx.ValueInfoProto) -> NodeArg:
-    """Return what a session says of a value of the graph."""
+    """Return the description of a graph's value."""
     return NodeArg(info.name, type_name(info.type), shape_of(info.type))
 
 
 def array_dtype(element: object) -> np.dtype:
-    """Return the array type of an ONNX element type's number, or of anything numpy takes.
+    """Return the array type for the number of an ONNX element type, or for any numpy dtype.
 
     Errors: BindingError.
     """
@@ -100,7 +100,7 @@ def element_number(dtype: np.dtype) -> int:
 
 
 def value_type(value: object) -> str:
-    """Return the name of a value's type, as a session gives and takes it."""
+    """Return the name of a value's type, as sessions state it."""
     if isinstance(value, np.ndarray):
         return f"tensor({element_name(element_number(value.dtype))})"
     if isinstance(value, dict):

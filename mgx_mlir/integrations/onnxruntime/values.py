@@ -1,4 +1,4 @@
-"""OrtValue and OrtDevice: values that a session takes and gives, in memory of the host."""
+"""OrtValue and OrtDevice: inputs and outputs of a session, in host memory."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _VENDORS = {
 
 @dataclass(frozen=True)
 class _Place:
-    """Memory that an OrtDevice names."""
+    """Memory kinds that an OrtDevice names."""
 
     kind: int
     index: int
@@ -32,7 +32,7 @@ class _Place:
 
 
 class OrtDevice:
-    """A device by kind and number. Values lie in the host's memory alone."""
+    """A device by kind and number. Values are in host memory only."""
 
     def __init__(self, place: _Place) -> None:
         self._place = place
@@ -48,7 +48,7 @@ class OrtDevice:
         return OrtDevice(_Place(kind, int(device_id), int(vendor)))
 
     def device_id(self) -> int:
-        """Return which of several devices it is."""
+        """Return the number of the device among those of its kind."""
         return self._place.index
 
     def device_type(self) -> int:
@@ -56,7 +56,7 @@ class OrtDevice:
         return self._place.kind
 
     def device_vendor_id(self) -> int:
-        """Return the PCI number of the vendor, 0 where none is meant."""
+        """Return the PCI number of the vendor, 0 for any."""
         return self._place.vendor
 
     def device_mem_type(self) -> int:
@@ -65,7 +65,7 @@ class OrtDevice:
 
 
 class _Capsule:
-    """A DLPack capsule as an object that numpy takes."""
+    """Adapter from a DLPack capsule to an object that numpy accepts."""
 
     def __init__(self, capsule: object) -> None:
         self._capsule = capsule
@@ -88,7 +88,7 @@ class OrtValue:
 
     @classmethod
     def of(cls, value: Any) -> OrtValue:
-        """Return a value as an OrtValue: one that is one already, or anything with `numpy()`."""
+        """Convert to an OrtValue: an OrtValue itself, or anything with `numpy()`."""
         if isinstance(value, OrtValue):
             return value
         if not isinstance(value, np.ndarray) and hasattr(value, "numpy"):
@@ -168,7 +168,7 @@ class OrtValue:
         return value_type(self._value)
 
     def element_type(self) -> int:
-        """Return the number of ONNX's element type, of a sequence that of its tensors."""
+        """Return the number of ONNX's element type; for a sequence, of its tensors' type."""
         value = self._value
         while isinstance(value, list | tuple) and value:
             value = value[0]
@@ -183,7 +183,7 @@ class OrtValue:
         return self._value is not None
 
     def is_tensor(self) -> bool:
-        """Return whether it is a tensor."""
+        """Return whether the value is a tensor."""
         return isinstance(self._value, np.ndarray)
 
     def is_sparse_tensor(self) -> bool:
@@ -191,7 +191,7 @@ class OrtValue:
         return False
 
     def is_tensor_sequence(self) -> bool:
-        """Return whether it is a sequence of tensors."""
+        """Return whether the value is a sequence of tensors."""
         value = self._value
         return isinstance(value, list | tuple) and not any(isinstance(v, dict) for v in value)
 
@@ -228,7 +228,7 @@ OrtValueVector = list  # a class of its own in onnxruntime
 
 
 def copy_tensors(src: Sequence[OrtValue], dst: Sequence[OrtValue], stream: object = None) -> None:
-    """Copy each tensor of `src` into the one of `dst` at its place."""
+    """Copy each tensor of `src` into the tensor of `dst` at the same index."""
     if len(src) != len(dst):
         raise BindingError(f"expected {len(src)} values to copy to, got {len(dst)}")
     for source, own in zip(src, dst, strict=True):
@@ -236,7 +236,7 @@ def copy_tensors(src: Sequence[OrtValue], dst: Sequence[OrtValue], stream: objec
 
 
 def array_at(pointer: int, shape: Sequence[int], element_type: Any) -> np.ndarray:
-    """Return an array over memory of the host. Errors: BindingError for no address."""
+    """Return an array over host memory. Errors: BindingError for a null address."""
     dtype, dims = array_dtype(element_type), [int(n) for n in shape]
     size = math.prod(dims) * dtype.itemsize
     if any(n < 0 for n in dims):
@@ -257,6 +257,6 @@ def _host(device_type: str, device_id: int, vendor_id: int) -> None:
     """Raise BindingError for a device other than the host."""
     if OrtDevice.make(device_type.lower(), device_id, vendor_id).device_type() != 0:
         raise BindingError(
-            f"values lie in the host's memory alone, not on '{device_type}'",
+            f"values are in host memory only, not on '{device_type}'",
             notes=["a session on a GPU copies its inputs and outputs itself"],
         )

@@ -1,1 +1,1 @@
-"""Text generation over HTTP, as clients of OpenAI ask for it."""
+"""Text generation over HTTP in OpenAI's protocol."""

@@ -1,7 +1,7 @@
-"""Answers that outlive the process that computes them: another one computes them again.
+"""Answers that survive the death of the process that computes them: another one recomputes them.
 
-The same request with the same seed gives the same tokens. So a stream goes on behind the events
-that its client has, from a second process that begins it anew.
+The same request with the same seed gives the same tokens. So a second process starts the stream
+again, and the client gets the events that it does not have yet.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from mgx_mlir.integrations.openai.answers import DONE, error_event
 from mgx_mlir.integrations.v2.errors import V2Error
 from mgx_mlir.integrations.v2.messages import json_object
 
-_TRIES = 5  # processes that may die at one request
-Parts = AsyncGenerator[Any, None]  # a head, and the pieces of a body behind it
+_TRIES = 5  # attempts at one request, after which the request is taken for the cause of the deaths
+Parts = AsyncGenerator[Any, None]  # a head, then the pieces of its body
 
 
 def with_seed(body: bytes) -> bytes:
-    """Return a request that has a seed: a drawn one where it states none. Wrong ones stay."""
+    """Return a request with a seed, drawn if it states none. A wrong seed stays, for its error."""
     try:
         row = json_object(body)
     except V2Error:
@@ -35,17 +35,17 @@ class Stream:
     """Events of one stream, over all processes that computed it."""
 
     def __init__(self) -> None:
-        self._given: Counter[int] = Counter()  # events by choice, over all attempts
-        self._now: Counter[int] = Counter()  # the same of this attempt
-        self._head: dict[str, Any] = {}  # identity, which the first event states
-        self.ended = False  # the last event has come
+        self._given: Counter[int] = Counter()  # sent events by choice, over all attempts
+        self._now: Counter[int] = Counter()  # events by choice in this attempt
+        self._head: dict[str, Any] = {}  # identity that the first event states
+        self.ended = False  # true once the last event was seen
 
     def begin(self) -> None:
-        """Begin an attempt."""
+        """Start an attempt."""
         self._now = Counter()
 
     def add(self, piece: bytes) -> bytes:
-        """Return the events of a piece that the client does not have."""
+        """Return the events of a piece that the client does not have yet."""
         if not piece.startswith(b"data: "):
             return piece  # a comment
         return b"".join(self._one(part + b"\n\n") for part in piece.split(b"\n\n") if part)
@@ -71,10 +71,10 @@ class Stream:
 async def again(
     ask: Callable[[], Parts], died: tuple[type[BaseException], ...], streamed: Callable[[Any], bool]
 ) -> Parts:
-    """Yield a head, then a body's pieces, whatever dies meanwhile.
+    """Yield a head, then a body's pieces; start again when the process dies.
 
-    ask: begins an attempt. died: errors of an attempt whose process has died. streamed: tells a
-    head whose body is a stream. Errors: V2Error, 503, where too many die.
+    ask: starts an attempt. died: errors of an attempt whose process has died. streamed: whether a
+    head's body is a stream. Errors: V2Error, 503, after too many deaths.
     """
     stream, head = Stream(), None
     for _ in range(_TRIES):
@@ -82,7 +82,7 @@ async def again(
         stream.begin()
         try:
             found = await anext(parts)
-            # the body of no stream is one piece: its head waits for it
+            # a body that is no stream is one piece: its head waits for it
             if not streamed(found):
                 body = b"".join([part async for part in parts])
                 if not body:

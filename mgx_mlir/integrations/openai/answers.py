@@ -1,4 +1,4 @@
-"""Answers of an engine in OpenAI's JSON: whole ones, and events of a stream."""
+"""An engine's answers in OpenAI's JSON: whole, or as events of a stream."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mgx_mlir.text.tokens import Tokenizer
 from mgx_mlir.text.tools import Call, CallForm, Calls
 
 DONE = b"data: [DONE]\n\n"
-# a comment, which clients skip, for those that are gone to be found
+# an SSE comment, which clients skip: writing it detects a closed connection
 ALIVE = b": waiting\n\n"
 _KINDS = {403: "permission_error", 429: "rate_limit_error"}
 _CODES = {429: "rate_limit_exceeded", 503: "overloaded"}
@@ -24,7 +24,9 @@ _CODES = {429: "rate_limit_exceeded", 503: "overloaded"}
 
 @dataclass(frozen=True)
 class Added:
-    """Text and calls of tools that a piece adds, and itself where its token is of the answer."""
+    """Text and tool calls that a piece adds, and the piece itself if its token is part of the
+    answer.
+    """
 
     text: str
     calls: Sequence[dict[str, Any]]
@@ -32,7 +34,7 @@ class Added:
 
 
 class CallReader:
-    """Calls in the pieces of one answer, whose trigger may be a token that has no text."""
+    """Parser of tool calls in an answer's pieces; the trigger may be a token without text."""
 
     def __init__(self, form: CallForm, tokenizer: Tokenizer) -> None:
         self._calls = Calls(form)
@@ -40,7 +42,7 @@ class CallReader:
         self._special = {tokenizer.special_token(mark): mark for mark in marks if mark}
 
     def add(self, piece: Piece) -> tuple[str, list[Call]]:
-        """Return the text of a piece that is of no call, and the calls that it ends."""
+        """Return the text of a piece outside of calls, and the calls that the piece completes."""
         text, calls = self._calls.add(piece.text or self._special.get(piece.token, ""))
         if piece.finish_reason is not None:
             text += self._calls.rest()
@@ -48,7 +50,7 @@ class CallReader:
 
 
 class Choice:
-    """One answer under way: pieces are added, and its parts can be written."""
+    """One answer under way: pieces are added, and its JSON can be written at any time."""
 
     def __init__(
         self, index: int, handle: Handle, begin: str = "", calls: CallReader | None = None
@@ -62,7 +64,7 @@ class Choice:
         self.finish_reason: str | None = None
 
     def add(self, piece: Piece, ends: frozenset[int]) -> Added:
-        """Note a piece; return what it adds to the answer."""
+        """Record a piece; return what it adds to the answer."""
         text, calls = piece.text, []
         if self._reader is not None:
             text, calls = self._reader.add(piece)
@@ -79,7 +81,7 @@ class Choice:
 
 
 class Writer:
-    """Writes the answers to one request. `ends`: tokens that end an answer and are not shown."""
+    """Writer of the answers to one request. `ends`: tokens that end an answer and are not shown."""
 
     def __init__(self, question: Question, tokenizer: Tokenizer, ends: frozenset[int]) -> None:
         self.question, self._tokenizer, self._ends = question, tokenizer, ends
@@ -113,7 +115,7 @@ class Writer:
         return json.dumps(found).encode()
 
     def reader(self) -> CallReader | None:
-        """Return what finds the calls of tools in an answer, None where it may have none."""
+        """Return the parser of tool calls of an answer, None if it may have no calls."""
         form = self.question.calls
         return None if form is None else CallReader(form, self._tokenizer)
 
@@ -130,13 +132,13 @@ class Writer:
     # ---- streamed ----------------------------------------------------------------------------
 
     def begin(self, choice: Choice) -> bytes:
-        """Return the event ahead of an answer's pieces."""
+        """Return the event before an answer's pieces."""
         if self.question.chat:
             return self._event(choice, {"role": "assistant", "content": ""}, None)
         return self._event(choice, choice.begin, None) if choice.begin else b""
 
     def piece(self, choice: Choice, piece: Piece) -> bytes:
-        """Return the events of a piece, which has been taken from the answer."""
+        """Return the events of a piece that was already added to the answer."""
         at = sum(map(len, choice.texts))
         first = len(choice.calls)
         added = choice.add(piece, self._ends)
@@ -191,7 +193,7 @@ class Writer:
 
     def _scored_token(self, token: int, score: float | None) -> dict[str, Any]:
         text = self._text(token)
-        whole = "\ufffd" not in text  # a part of a character has no text of its own
+        whole = "\ufffd" not in text  # a part of a multi-byte character has no text of its own
         return {"token": text, "logprob": score, "bytes": list(text.encode()) if whole else None}
 
     def _text(self, token: int) -> str:
@@ -210,7 +212,7 @@ def error_body(error: V2Error) -> bytes:
 
 
 def error_event(body: bytes) -> bytes:
-    """Return the event of an error, in a stream that has begun."""
+    """Return the event of an error in a stream that has started."""
     return b"data: " + body + b"\n\n"
 
 

@@ -1,4 +1,4 @@
-"""Fields of a request's JSON object: types, ranges, and those that nobody knows."""
+"""Fields of a request's JSON object: types, ranges, and unknown names."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from mgx_mlir.integrations.v2.errors import V2Error
 
 
 class ApiError(V2Error):
-    """A request that is answered with an error, in OpenAI's form: `param` is the field."""
+    """An error answer in OpenAI's form: `param` is the field."""
 
     def __init__(
         self, message: str, status: int = 400, *, param: str | None = None, code: str | None = None
@@ -19,7 +19,7 @@ class ApiError(V2Error):
 
 
 class Fields:
-    """The fields of an object; each is asked for once, and `done` refuses those that were not.
+    """The fields of an object. Each is read once; `done` refuses fields that were not read.
 
     null is the same as a field that is missing. Errors: ApiError.
     """
@@ -34,7 +34,7 @@ class Fields:
     def number(
         self, name: str, default: float, least: float, most: float, *, above: bool = False
     ) -> float:
-        """Return a number from `least` to `most`; above: larger than `least`."""
+        """Return a number from `least` to `most`; with `above`, larger than `least`."""
         found = self.take(name, default)
         right = isinstance(found, int | float) and not isinstance(found, bool)
         if not right or not least <= found <= most or (above and found == least):
@@ -68,7 +68,7 @@ class Fields:
         return found
 
     def texts(self, name: str, most: int) -> tuple[str, ...]:
-        """Return strings: one, or a list of at most so many."""
+        """Return strings: one, or a list of at most `most`."""
         found = self.take(name, [])
         rows = [found] if isinstance(found, str) else found
         if not isinstance(rows, list) or not all(isinstance(x, str) and x for x in rows):
@@ -78,21 +78,21 @@ class Fields:
         return tuple(rows)
 
     def only(self, name: str, *allowed: Any) -> None:
-        """Refuse a field whose value asks for what is not there."""
+        """Refuse a field whose value asks for an unsupported feature."""
         found = self.take(name)
         if found is not None and found not in allowed:
             said = " or ".join(shown(x) for x in allowed)
             raise ApiError(f"'{name}' {shown(found)} is not supported, expected {said}", param=name)
 
     def done(self) -> None:
-        """Refuse what is left."""
+        """Refuse fields that were not read."""
         if self._left:
             names = ", ".join(f"'{k[:60]}'" for k in sorted(self._left)[:8])
             raise ApiError(f"unknown fields: {names}", param=min(self._left)[:60])
 
 
 def shown(value: object) -> str:
-    """Return a value of a request, cut, as JSON has it."""
+    """Return a value of a request as JSON, shortened."""
     words = {True: "true", False: "false"}
     text = words[value] if isinstance(value, bool) else repr(value)
     return text if len(text) <= 60 else f"{text[:60]}..."

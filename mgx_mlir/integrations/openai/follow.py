@@ -1,4 +1,4 @@
-"""Answers of an engine's thread in an event loop: one call wakes all that wait."""
+"""Bridge from an engine's thread to an event loop: one call wakes all waiting tasks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mgx_mlir.text.requests import Handle, Piece
 
 
 class Followers:
-    """Waits for pieces of handles of one engine. Made in the loop that uses it."""
+    """Waits for pieces of one engine's answers. Made in the event loop that uses it."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine, self._loop = engine, asyncio.get_running_loop()
@@ -20,11 +20,11 @@ class Followers:
         engine.listeners.append(self._step)
 
     def close(self) -> None:
-        """Wait for nothing more."""
+        """Stop following the engine."""
         self._engine.listeners.remove(self._step)
 
     def _step(self) -> None:
-        """Have the loop look, from the engine's thread; calls that come together are one."""
+        """Schedule a look at the answers from the engine's thread; pending calls are merged."""
         if not self._told:
             self._told = True
             with contextlib.suppress(RuntimeError):  # the loop has ended
@@ -37,15 +37,15 @@ class Followers:
                 event.set()
 
     async def pieces(self, handle: Handle, seconds: float) -> AsyncGenerator[Piece | None, None]:
-        """Yield the pieces of an answer, and None after so many seconds without one.
+        """Yield the pieces of an answer, and None after each `seconds` without one.
 
-        Whoever stops before the end cancels the answer. An answer that fails ends: its handle has
-        the error.
+        A consumer that stops early cancels the answer. A failed answer ends the pieces; its handle
+        has the error.
         """
         event = self._waiting[handle] = asyncio.Event()
         try:
             while True:
-                done = handle.done  # asked first: its last pieces are there once it is
+                done = handle.done  # read first: after `done`, all pieces are there
                 while handle.pieces:
                     yield handle.pieces.popleft()
                 if done:

@@ -12,11 +12,11 @@ from mgx_mlir.text.model import TextModel
 from mgx_mlir.text.tools import CallForm, form_of, grammar
 
 T = TypeVar("T")
-_TOOLS = 128  # the most, as OpenAI has it
+_TOOLS = 128  # OpenAI's limit of tools in a request
 
 
 def of_caller(param: str, make: Callable[[], T]) -> T:
-    """Return what `make` does; an error is one of a field. Raises ApiError."""
+    """Call `make`; its error becomes an ApiError of this field."""
     try:
         return make()
     except MgxError as e:
@@ -49,7 +49,7 @@ def format_field(fields: Fields) -> Grammar | None:
 def tool_fields(
     fields: Fields, model: TextModel
 ) -> tuple[list[Any], CallForm | None, Grammar | None]:
-    """Return the tools for the template, the form of their calls, and the answer's grammar.
+    """Return the tools for the template, the parser form of their calls, and the answer's grammar.
 
     Raises ApiError.
     """

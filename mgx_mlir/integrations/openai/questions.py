@@ -1,4 +1,4 @@
-"""Requests of /v1/completions and /v1/chat/completions, as requests to an engine."""
+"""Requests of /v1/completions and /v1/chat/completions, converted to an engine's requests."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from mgx_mlir.text.sampling import Sampling
 from mgx_mlir.text.tools import CallForm
 
 _STOPS = 16  # strings that end an answer
-_LIKELIEST = 20  # tokens listed for a place, as OpenAI has it
-_CHOICES = 128  # answers to one request, as OpenAI has it
-_TEMPERATURE = 2.0  # the most, as OpenAI has it
-_SHORT = 16  # tokens of a completion that asks for no number, as OpenAI has it
+_LIKELIEST = 20  # OpenAI's limit of tokens listed per position
+_CHOICES = 128  # OpenAI's limit of answers to one request
+_TEMPERATURE = 2.0  # OpenAI's largest temperature
+_SHORT = 16  # OpenAI's default of tokens of a completion
 _SEEDS = 1 << 63
-# fields that change no answer
+# fields without effect on an answer
 _IGNORED = ("user", "metadata", "safety_identifier", "prompt_cache_key", "service_tier")
-# fields that would change it, with their values that change nothing
+# unsupported fields, with the values that have no effect
 _NEUTRAL: Mapping[str, tuple[Any, ...]] = {
     "frequency_penalty": (0, 0.0), "presence_penalty": (0, 0.0), "logit_bias": ({},),
     "store": (False,),
@@ -36,15 +36,15 @@ _OF_CHAT: Mapping[str, tuple[Any, ...]] = {
 
 @dataclass(frozen=True)
 class Question:
-    """A request of a client: an engine's request for each choice, in order."""
+    """A client's request, as an engine's request for each choice, in order."""
 
     chat: bool
     model: str
     requests: tuple[Request, ...]
-    prompts: int  # their number; `requests` has `n` for each, one after the other
+    prompts: int  # number of prompts; `requests` has `n` for each prompt, one after the other
     stream: bool
-    usage: bool  # a stream ends with counts of tokens
-    echo: tuple[str, ...]  # beginnings of the choices' texts
+    usage: bool  # stream ends with token counts
+    echo: tuple[str, ...]  # prompts that the choices' texts begin with
     calls: CallForm | None = None  # tools that the answers may call
 
     @property
@@ -102,7 +102,7 @@ def question(row: Mapping[str, Any], chat: bool, model: TextModel, name: str) ->
 
 
 def _seed(fields: Fields) -> int:
-    """Return the seed of a request, a random one where it has none."""
+    """Return the seed of a request, drawn if it states none."""
     found = fields.integer("seed", None, -_SEEDS, _SEEDS - 1)
     return secrets.randbelow(_SEEDS) if found is None else found % _SEEDS
 
@@ -112,7 +112,7 @@ def _usage(fields: Fields, stream: bool) -> bool:
     if options is None:
         return False
     if not isinstance(options, dict) or not stream:
-        why = "expected an object" if stream else "is for streams"
+        why = "expected an object" if stream else "is for streams only"
         raise ApiError(f"'stream_options' {why}", param="stream_options")
     own = Fields(options)
     found = own.flag("include_usage")
@@ -122,7 +122,7 @@ def _usage(fields: Fields, stream: bool) -> bool:
 
 
 def _most(fields: Fields, chat: bool) -> int | None:
-    """Return the tokens of an answer at most; None: as many as the model takes."""
+    """Return an answer's largest number of tokens; None: as many as the model takes."""
     old = fields.integer("max_tokens", None, 1, 1 << 31)
     new = fields.integer("max_completion_tokens", None, 1, 1 << 31) if chat else None
     if old is None and new is None:
@@ -132,11 +132,11 @@ def _most(fields: Fields, chat: bool) -> int | None:
 
 @dataclass(frozen=True)
 class Asked:
-    """Hold the fields of one of the two paths."""
+    """Fields that the two paths have in different forms."""
 
     prompts: list[list[int]]
     logprobs: int | None  # likeliest tokens to list
-    echo: tuple[str, ...] = ()  # beginnings of the answers
+    echo: tuple[str, ...] = ()  # prompts that the answers begin with
     constraint: Constraint | None = None
     calls: CallForm | None = None
 

@@ -1,4 +1,4 @@
-"""The paths of OpenAI's protocol for text: which request asks for what, and its answer."""
+"""Paths of OpenAI's protocol for text, and the answers to their requests."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ from mgx_mlir.integrations.v2.messages import json_object, unpacked
 from mgx_mlir.text.model import TextModel
 from mgx_mlir.text.requests import Piece
 
-_POST = {"/v1/completions": False, "/v1/chat/completions": True}  # true: a chat
-_SILENCE = 3.0  # seconds without a token behind which a stream says that it is alive
+_POST = {"/v1/completions": False, "/v1/chat/completions": True}  # true: the path is a chat
+_SILENCE = 3.0  # seconds without a token after which a stream sends a comment
 
 
 class TextObserver(Protocol):
-    """Who is told of requests, and of what they were answered with."""
+    """Observer of requests and answers, for metrics."""
 
     def request(self, model: str, status: int, seconds: float) -> None:
-        """Note a request that was answered."""
+        """Record a request that was answered."""
         ...
 
     def begun(self, model: str, seconds: float) -> None:
-        """Note the seconds to the first token of an answer."""
+        """Record the seconds to the first token of an answer."""
         ...
 
     def tokens(self, model: str, prompt: int, cached: int, made: int) -> None:
-        """Note tokens of a request: of prompts, those of them found in the cache, of answers."""
+        """Record the tokens of a request: prompts, the part of them found in the cache, answers."""
         ...
 
 
@@ -59,18 +59,18 @@ class TextServer(Front):
         self._engine.start()
 
     async def close(self) -> None:
-        """End all answers, and the thread."""
+        """Cancel all answers and end the thread."""
         await asyncio.to_thread(self._engine.close)
         if self._followers is not None:
             self._followers.close()
 
     def counts(self) -> Mapping[str, int]:
-        """Return requests that have a place, answers that are computed, and those that wait."""
+        """Return the counts of queued requests, answers being computed, and waiting answers."""
         engine = self._engine
         return {"requests": self.waiting, "answering": engine.active, "waiting": engine.waiting}
 
     def trim(self, unread: int = 0) -> None:
-        """Nothing large is kept between requests."""
+        """Do nothing: no large memory is held between requests."""
 
     def health(self) -> str:
         """Return why requests cannot be answered, "" where they can."""
@@ -83,7 +83,7 @@ class TextServer(Front):
     async def handle(
         self, method: str, path: str, headers: Mapping[str, str], body: AsyncIterator[bytes]
     ) -> Response:
-        """Return the answer to a request; every error is one of the protocol's."""
+        """Return the answer to a request; every error has the protocol's form."""
         start = asyncio.get_running_loop().time()
         answer: Response
         try:
@@ -131,15 +131,15 @@ class TextServer(Front):
         async with self.read(headers, body) as data:
             data = unpacked(data, headers.get("content-encoding", "").lower(), limits)
             row = json_object(data)
-            # templates and tokenizers take their time with long prompts
+            # templates and tokenizers are slow on long prompts
             asked = await asyncio.to_thread(question, row, chat, self.model, self.name)
         count = len(asked.requests)
         if count > self.policy.queue:
-            raise ApiError(f"{count} answers to one request, the server takes {self.policy.queue}",
+            raise ApiError(f"{count} answers to one request, the limit is {self.policy.queue}",
                            param="n")  # fmt: skip
         self.take_places(count)
         events = self._events(asked)
-        await anext(events)  # begun, so that its end gives the places back
+        await anext(events)  # started, so that closing it frees its slots in the queue
         if asked.stream:
             heads = {"content-type": "text/event-stream", "cache-control": "no-cache"}
             return Response(200, stream=events, headers=heads)
@@ -148,7 +148,7 @@ class TextServer(Front):
         return Response(200, whole[-1], {"content-type": "application/json"})
 
     async def _events(self, asked: Question) -> AsyncGenerator[bytes, None]:
-        """Yield nothing, then the events of a stream; the last one of no stream is the answer."""
+        """Yield nothing once, then the events of a stream, or the one answer."""
         writer = Writer(asked, self.model.tokenizer, self.model.stop_tokens)
         choices: list[Choice] = []
         try:
@@ -215,7 +215,7 @@ class TextServer(Front):
             await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _limited(self, choice: Choice) -> AsyncGenerator[Piece | None, None]:
-        """Yield pieces of an answer. Errors: V2Error where it begins or ends too late."""
+        """Yield pieces of an answer. Errors: V2Error where it starts or ends too late."""
         assert self._followers is not None
         policy, loop = self.policy, asyncio.get_running_loop()
         start, first = loop.time(), 0.0
@@ -234,11 +234,11 @@ class TextServer(Front):
                     raise V2Error(f"the answer took longer than {policy.run_timeout:g} s", 504)
                 yield piece
         if (error := choice.handle.error) is not None:
-            # the model's, not the request's
+            # the model's fault, not the request's
             why = str(error) if isinstance(error, MgxError) else type(error).__name__
             raise V2Error(f"the model failed: {why}", 500)
         if choice.handle.finish_reason == "cancelled":
-            raise V2Error("the server ends", 503)
+            raise V2Error("the server is shutting down", 503)
 
 
 def _json(value: Any, status: int = 200) -> Response:

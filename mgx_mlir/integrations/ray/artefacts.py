@@ -1,12 +1,12 @@
 """Compiled programs that a Ray cluster shares: compiled once, kept in the object store.
 
-A named actor has the references. Who asks first for a key has the model compiled on its own node;
-who asks meanwhile waits for that. Weights are used where they lie in the store: the processes of
-a node share them.
+A named actor holds the references. The first caller of a key has the model compiled on its own
+node; later callers wait for that. Weights are mapped from the store: the processes of a node share
+them.
 """
 
-# ray is an extra, and need not be there
-# pyright: reportMissingImports=false, reportAttributeAccessIssue=false
+# ray is an optional dependency pyright: reportMissingImports=false,
+# reportAttributeAccessIssue=false
 from __future__ import annotations
 
 import asyncio
@@ -58,7 +58,7 @@ class Artefact:
 
     @property
     def key(self) -> str:
-        """The digest of the model's files, the options, the version, and the kind of CPU.
+        """Return the digest of the model's files, the options, the version, and the kind of CPU.
 
         FileError where a file of the model cannot be read.
         """
@@ -73,7 +73,7 @@ class Artefact:
         return found.hexdigest()
 
     def compile(self) -> CompiledProgram:
-        """Compile, or load where the path is a compiled file's. Raises MgxError."""
+        """Compile, or load if the path is a compiled file's. Raises MgxError."""
         if isinstance(self.model, str) and Path(self.model).suffix == ".mxr":
             if self.options:
                 raise UsageError("a compiled program takes no options", location=self.model)
@@ -84,7 +84,7 @@ class Artefact:
 
 @dataclass(frozen=True)
 class Failure:
-    """A compile that failed: the error's class and texts, which travel whatever it holds."""
+    """A failed compile: the error's class and texts, which can always be pickled."""
 
     kind: str
     message: str
@@ -92,14 +92,14 @@ class Failure:
     notes: tuple[str, ...]
 
     def error(self) -> MgxError:
-        """Return the error."""
+        """Return the error to raise."""
         kind = getattr(errors, self.kind, MgxError)
         kind = MgxError if kind is errors.NamesDisagree else kind
         return kind(self.message, location=self.location, notes=self.notes)
 
 
 def files_of(path: str) -> list[str]:
-    """Return a model's file or a folder's, and those that ONNX names for external data.
+    """Return a model's file, or a folder's files, and the external data files that ONNX names.
 
     FileError where one cannot be read.
     """
@@ -112,7 +112,7 @@ def files_of(path: str) -> list[str]:
             names = {ExternalDataInfo(t).location for t in _external(graph)}
             found += [os.path.join(os.path.dirname(path), n) for n in sorted(names)]
     except DecodeError:
-        return found  # the compile says what is wrong
+        return found  # the compile reports the error
     except OSError as e:
         why = (e.strerror or str(e)).lower()
         raise FileError(f"the file cannot be read: {why}", location=path) from None
@@ -123,7 +123,7 @@ def files_of(path: str) -> list[str]:
 
 
 def _external(graph: onnx.GraphProto) -> Iterator[onnx.TensorProto]:
-    """Yield the tensors of a graph, and of those inside it, that lie in other files."""
+    """Yield the tensors of a graph, and of its subgraphs, that are stored in other files."""
     for t in graph.initializer:
         if uses_external_data(t):
             yield t
@@ -136,7 +136,7 @@ def _external(graph: onnx.GraphProto) -> Iterator[onnx.TensorProto]:
 
 
 def _compiled(artefact: Artefact) -> tuple[Any, bool]:
-    """Return the program, or why there is none; and whether there is one."""
+    """Return the program or the failure, and whether it is a program."""
     try:
         made = artefact.compile()
     except MgxError as e:
@@ -159,7 +159,7 @@ class _Artefacts:
         try:
             reference, good = await asyncio.shield(self._tasks[key])
         except Exception:
-            self._tasks.pop(key, None)  # a node that died: the next one who asks tries again
+            self._tasks.pop(key, None)  # a node died: the next caller tries again
             raise
         if not good:
             self._tasks.pop(key, None)
@@ -179,7 +179,7 @@ class _Artefacts:
 
 
 def artefacts() -> Any:
-    """Return the cluster's actor, which is made where there is none."""
+    """Return the cluster's actor; make it if there is none."""
     return cast(Any, ray.remote(_Artefacts)).options(
         name=NAME, namespace=NAMESPACE, lifetime="detached", get_if_exists=True, num_cpus=0,
         max_concurrency=1000,
@@ -187,7 +187,7 @@ def artefacts() -> Any:
 
 
 def forget_artefacts() -> None:
-    """Let go of all programs that the cluster keeps."""
+    """Drop all programs that the cluster keeps."""
     try:
         ray.kill(ray.get_actor(NAME, namespace=NAMESPACE))
     except ValueError:

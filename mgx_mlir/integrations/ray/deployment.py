@@ -1,7 +1,7 @@
 """A Ray Serve deployment: models of a directory over the Open Inference Protocol."""
 
-# ray is an extra, and need not be there
-# pyright: reportMissingImports=false, reportAttributeAccessIssue=false
+# ray is an optional dependency pyright: reportMissingImports=false,
+# reportAttributeAccessIssue=false
 from __future__ import annotations
 
 import os
@@ -44,7 +44,7 @@ class ServeSettings:
 class MgxDeployment:
     """One replica: all models of a directory, compiled once for the cluster and warmed up.
 
-    Ray sends requests to it when `__init__` is done, so that a replica that is ready is warm.
+    Ray sends requests after `__init__`, so that every ready replica is warm.
     """
 
     async def __init__(self, folder: str, settings: ServeSettings) -> None:
@@ -87,7 +87,7 @@ class MgxDeployment:
         return HttpResponse(bytes(found.body), found.status, dict(found.headers))
 
     async def check_health(self) -> None:
-        """Say to Ray that the replica works: it raises where it does not, and Ray replaces it."""
+        """Raise if the replica does not work; Ray then replaces it."""
         self._server.trim()
         wrong = self._server.health("live")
         if wrong:
@@ -117,7 +117,7 @@ def application(folder: str | os.PathLike[str], settings: ServeSettings) -> serv
     options: dict[str, Any] = {
         "name": "mgx",
         "ray_actor_options": {"num_cpus": settings.num_cpus, "num_gpus": settings.num_gpus},
-        # the replica answers 429 itself, with a reason
+        # the replica itself answers 429, with a reason
         "max_ongoing_requests": 2 * settings.policy.queue + 16,
         "graceful_shutdown_timeout_s": 10,
         "health_check_period_s": 2,
@@ -142,13 +142,13 @@ def serve_models(
     host: str = "127.0.0.1",
     port: int = 8000,
 ) -> None:
-    """Start serving a directory's models on this cluster; returns when all are warm.
+    """Start serving a directory's models on this cluster; return when all are warm.
 
     Raises MgxError, and RuntimeError where a replica cannot start.
     """
     own = settings or ServeSettings()
     policy = own.policy
-    # a run may begin twice: docs/serving.md
+    # a run may start twice: docs/serving.md
     seconds = policy.read_timeout + 2 * (policy.wait_timeout + policy.run_timeout) + 10
     serve.start(
         http_options={"host": host, "port": port, "request_timeout_s": seconds,

@@ -19,11 +19,11 @@ class MgxPredictor:
 
     `ds.map_batches(MgxPredictor, fn_constructor_args=["m.onnx"], compute=ActorPoolStrategy(size=2),
     batch_size=64)`. The model (a path that every node has, or bytes) is compiled once for the
-    cluster. `columns` says which column is which input (default: of the same name; a model with
-    one input takes the only column). `keep` names columns that the result keeps. Batches may have
-    any number of rows: where the model's first dim is fixed, they run in pieces of its size, the
-    last one filled up. `options` are those of `mgx_mlir.compile`.
-    Errors: MgxError; RunError where an output has not a row for each of the input's.
+    cluster. `columns` maps inputs to columns. The default is the same name; a model with one input
+    takes the only column. `keep` names columns that the result keeps. Batches may have any number
+    of rows: if the model's first dim is fixed, they run in pieces of its size, the last one padded.
+    `options` are those of `mgx_mlir.compile`. Errors: MgxError; RunError if an output does not have
+    one row per input row.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class MgxPredictor:
             self.program.load()
 
     def __call__(self, batch: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the outputs of a batch by name, and the columns that are kept."""
+        """Return the outputs of a batch by name, and the kept columns."""
         feed = {p.name: self._array(p, batch) for p in self.program.signature.given_inputs}
         rows = len(next(iter(feed.values())))
         found = {n: batch[n] for n in self._keep}
@@ -65,7 +65,7 @@ class MgxPredictor:
         if size is None or size == rows:
             return self.program.run(dict(feed))
         if size == 0:
-            raise UsageError("the model takes no rows")
+            raise UsageError("the model's inputs have 0 rows")
         pieces: list[list[np.ndarray]] = []
         for begin in range(0, rows, size) if rows else [0]:
             piece = {n: _filled(a[begin : begin + size], size) for n, a in feed.items()}
@@ -96,7 +96,7 @@ class MgxPredictor:
 
 
 def _filled(rows: np.ndarray, size: int) -> np.ndarray:
-    """Return `size` rows: those given, then the last one of them again, or zeros."""
+    """Return `size` rows: the given rows, padded with copies of the last one, or with zeros."""
     missing = size - len(rows)
     if not missing:
         return rows

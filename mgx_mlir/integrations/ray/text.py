@@ -1,7 +1,9 @@
-"""A language model on Ray Serve: replicas by load, and answers that outlive a replica."""
+"""A language model on Ray Serve: replicas scale with load, and answers survive a replica's
+death.
+"""
 
-# ray is an extra, and need not be there
-# pyright: reportMissingImports=false, reportAttributeAccessIssue=false
+# ray is an optional dependency pyright: reportMissingImports=false,
+# reportAttributeAccessIssue=false
 from __future__ import annotations
 
 import os
@@ -27,7 +29,7 @@ from mgx_mlir.integrations.v2.errors import V2Error
 from mgx_mlir.integrations.v2.front import Policy
 from mgx_mlir.text import TextModel, load
 
-# deaths of a replica, of its node, of what it has sent: each as it is noticed first
+# errors by which the death of a replica, of its node, or of sent objects shows first
 _DIED = (
     RayActorError, ActorUnavailableError, WorkerCrashedError, NodeDiedError, ObjectLostError,
 )  # fmt: skip
@@ -38,9 +40,9 @@ class TextSettings:
     """Settings of a language model that Ray serves."""
 
     name: str  # model's name in requests
-    load: Callable[..., TextModel] = load  # makes a model of a path and `options`
+    load: Callable[..., TextModel] = load  # function that makes a model from a path and `options`
     options: Mapping[str, Any] = field(default_factory=dict)
-    replicas: int | tuple[int, int] = 1  # number, or (least, most) by load
+    replicas: int | tuple[int, int] = 1  # number, or (least, most) for autoscaling
     policy: Policy = field(default_factory=lambda: Policy(run_timeout=600.0))
     num_cpus: float = 1.0  # CPUs of a replica
 
@@ -73,13 +75,13 @@ class TextReplica:
             await found.stream.aclose()
 
     async def check_health(self) -> None:
-        """Say to Ray that the replica works: it raises where it does not, and Ray replaces it."""
+        """Raise if the replica does not work; Ray then replaces it."""
         if wrong := self._server.health():
             raise RuntimeError(wrong)
 
 
 class TextIngress:
-    """Takes requests over HTTP, and has replicas answer them."""
+    """HTTP front that has replicas answer the requests."""
 
     def __init__(self, replica: Any, settings: TextSettings) -> None:
         self._replica, self._policy = replica, settings.policy
@@ -111,7 +113,7 @@ class TextIngress:
 
 
 async def _of(parts: Any) -> AsyncGenerator[Any, None]:
-    """Yield what a replica yields; whoever stops before the end cancels it."""
+    """Yield what a replica yields; a consumer that stops early cancels it."""
     try:
         async for part in parts:
             yield part
@@ -132,14 +134,14 @@ def serve_text(
     host: str = "127.0.0.1",
     port: int = 8000,
 ) -> None:
-    """Start serving a language model on this cluster; returns when all replicas are ready.
+    """Start serving a language model on this cluster; return when all replicas are ready.
 
     path: a model that every node sees. Raises RuntimeError where a replica cannot start.
     """
     policy = settings.policy
     options: dict[str, Any] = {
         "ray_actor_options": {"num_cpus": settings.num_cpus},
-        # a replica answers 429 itself, with a reason
+        # a replica itself answers 429, with a reason
         "max_ongoing_requests": 2 * policy.queue + 16,
         "health_check_period_s": 2,
     }

@@ -1,1 +1,3 @@
-"""The server of `mgx-driver serve`: HTTP in one process, runs in others that can be ended."""
+"""The server of `mgx-driver serve`: HTTP in one process, runs in worker processes that can be
+ended.
+"""

@@ -1,7 +1,7 @@
-"""Connections of the server: h11 parses HTTP, this sets limits and closes what goes beyond them.
+"""Connections of the server: h11 parses HTTP, this file enforces limits.
 
-No client may keep another one out. A connection has `head` seconds for each head of a request;
-when there are too many, the one that has been at a head for longest is closed.
+No client may block another one. A connection has `head` seconds for each request's head. When there
+are too many connections, the one that has sent its head for longest is closed.
 """
 
 from __future__ import annotations
@@ -20,22 +20,23 @@ import h11
 from mgx_mlir.integrations.v2.errors import V2Error
 from mgx_mlir.integrations.v2.front import Response
 
-_PIECE = 1 << 16  # bytes that are read and written at a time
+_PIECE = 1 << 16  # bytes read and written at a time
 _HEAD = 32 << 10  # bytes of a head
 _HEADERS = 100
-# chunks of which a body may have any size; more must have so many bytes on average
+# small chunks that a body may have; with more, chunks need this average number of bytes
 _CHUNKS, _CHUNK = 4096, 64
-_REST = 1 << 20  # bytes of a body that nobody asked for which are read to keep the connection
+_REST = 1 << 20  # bytes of an unread body that are drained to keep the connection
 _LINGER = 1.0  # seconds in which a client that is still sending may read an error
-_SLOWEST = 1 << 16  # bytes a second that a client reads of an answer at least
+_SLOWEST = 1 << 16  # bytes a second at which a client reads an answer at least
 _AHEAD = 1 << 17  # bytes of further requests that are read while one is answered
 _ASKED = (
-    3.0  # seconds of a request, after the end of its client's bytes, until it is asked for life
+    # seconds of a request, after the client closed its sending side, until the client is probed
+    3.0
 )
-_AGAIN = 10.0  # seconds between two such questions
+_AGAIN = 10.0  # seconds between two such probes
 _HOST = re.compile(r"([\w.~!$&'()*+,;=%-]*|\[[0-9A-Fa-f:.]+\])(:\d*)?", re.ASCII)  # RFC 3986
 _ABSOLUTE = re.compile(r"https?://([^/]+)", re.IGNORECASE)
-# headers that decide where a request ends or means; readers differ on which of two counts
+# headers that decide where a request ends or what it means; parsers differ if one is repeated
 _SINGLE = frozenset(
     {"host", "origin", "sec-fetch-site", "content-type", "content-length", "content-encoding",
      "transfer-encoding", "inference-header-content-length", "expect"}
@@ -47,15 +48,15 @@ class HttpLimits:
     """Limits of an HTTP server: connections, seconds, bytes."""
 
     connections: int = 1024  # open connections at a time
-    # seconds to the end of a request's head, from its first byte or the connection's begin
+    # seconds to the end of a request's head, from its first byte or the connection's start
     head: float = 10.0
     idle: float = 60.0  # seconds between requests
-    write: float = 10.0  # seconds for a client to read an answer, and more by its size
+    write: float = 10.0  # seconds for a client to read an answer; more for large answers
     unread: int = 512 << 20  # bytes of answers that clients have not read, together
 
 
 class Handler(Protocol):
-    """Who answers requests."""
+    """Application that answers requests."""
 
     async def handle(
         self, method: str, path: str, headers: Mapping[str, str], body: AsyncIterator[bytes]
@@ -69,11 +70,11 @@ class Handler(Protocol):
 
 
 class _Closed(Exception):
-    """The client is gone, or was too slow for an answer to make sense."""
+    """Raised when the client is gone, or too slow to answer."""
 
 
 class _Connection:
-    """One client: its state is "new", "head", "body", "run", "write" or "idle", since when.
+    """One client: its state is "new", "head", "body", "run", "write" or "idle", since `since`.
 
     unread: bytes of the answer that is being written.
     """
@@ -87,14 +88,14 @@ class _Connection:
         self.state, self.since = "new", self._loop.time()
         self.task: asyncio.Task[None] | None = None
         self.unread = 0
-        self._whole = asyncio.Event()  # the body of a request is read
+        self._whole = asyncio.Event()  # set when the body of a request is read
 
     def enter(self, state: str) -> None:
-        """Note what the connection does now."""
+        """Record the connection's state."""
         self.state, self.since = state, self._loop.time()
 
     async def serve(self) -> None:
-        """Answer requests until one of both sides ends it."""
+        """Answer requests until either side closes."""
         try:
             while await self._one():
                 pass
@@ -108,7 +109,7 @@ class _Connection:
                 self._writer.transport.abort()  # unread bytes are dropped
 
     async def _one(self) -> bool:
-        """Answer one request; whether the connection stays."""
+        """Answer one request; return whether the connection stays open."""
         try:
             request = await self._head()
             if request is None:
@@ -130,7 +131,7 @@ class _Connection:
         return await self._again()
 
     async def _head(self) -> h11.Request | None:
-        """Return the next request, without its body; None where no more comes."""
+        """Return the next request, without its body; None at the end of the connection."""
         limits = self._server.limits
         while True:
             event = self._http.next_event()
@@ -152,7 +153,7 @@ class _Connection:
                 return None
 
     async def _answer(self, method: str, path: str, headers: Mapping[str, str]) -> Response:
-        """Return the handler's answer. Errors: _Closed where the client has gone meanwhile."""
+        """Return the handler's answer. Errors: _Closed if the client went away meanwhile."""
         self._whole.clear()
         work = asyncio.ensure_future(
             self._server.handler.handle(method, path, headers, self._body())
@@ -169,13 +170,13 @@ class _Connection:
             await asyncio.gather(work, gone, return_exceptions=True)
 
     async def _gone(self) -> None:
-        """Return when nobody is there any more who could read the answer.
+        """Return once no reader of the answer is left.
 
-        A client that has closed its side only (a half-closed connection) waits for its answer. It
-        takes an interim response, which every client of HTTP/1.1 skips, while the system of one
-        that has closed both sides refuses it.
+        A client that has closed only its sending side (a half-closed connection) still waits for
+        its answer. Such a client accepts an interim response, which every HTTP/1.1 client skips.
+        The system of a client that has closed both sides refuses it.
         """
-        await self._whole.wait()  # until then the body's reader finds out
+        await self._whole.wait()  # until then the body's reader notices
         ahead = 0
         while ahead < _AHEAD:
             try:
@@ -187,14 +188,15 @@ class _Connection:
                 break
             ahead += len(data)
         else:
-            await asyncio.Event().wait()  # the system holds the rest back, and the end with it
+            # TCP flow control holds back the rest, and the end with it
+            await asyncio.Event().wait()
         await asyncio.sleep(_ASKED)
         own: socket.socket = self._writer.get_extra_info("socket")
         while not self._writer.is_closing() and not own.getsockopt(
             socket.SOL_SOCKET, socket.SO_ERROR
         ):
             if (self._http.their_http_version or b"") < b"1.1":
-                return  # such a client takes no interim response, nor closes one side alone
+                return  # such a client takes no interim response, and never half-closes
             alive = h11.InformationalResponse(status_code=100, headers=[], reason="Continue")
             self._writer.write(self._http.send(alive) or b"")
             await asyncio.sleep(1.0)
@@ -203,7 +205,7 @@ class _Connection:
             await asyncio.sleep(_AGAIN)
 
     async def _body(self) -> AsyncIterator[bytes]:
-        """Yield the body of a request. Errors: V2Error where it is cut or no valid HTTP."""
+        """Yield the body of a request. Errors: V2Error if it is cut or no valid HTTP."""
         if self._http.they_are_waiting_for_100_continue:
             go = h11.InformationalResponse(status_code=100, headers=[], reason="Continue")
             self._writer.write(self._http.send(go) or b"")
@@ -238,7 +240,7 @@ class _Connection:
         await self._linger()
 
     async def _write(self, answer: Response, *, head_only: bool = False) -> None:
-        """Send an answer; a client that reads it too slowly is left."""
+        """Send an answer; drop a client that reads it too slowly."""
         self.enter("write")
         self.unread = len(answer.body)
         self._server.make_room_for_answers()
@@ -278,7 +280,9 @@ class _Connection:
         await asyncio.wait_for(self._writer.drain(), max(0.0, end - self._loop.time()))
 
     async def _send_stream(self, answer: Response, pieces: AsyncIterator[bytes]) -> None:
-        """Send pieces as they come, in chunks. A client that has gone refuses one of the next."""
+        """Send pieces as they come, in chunks. If the client has gone, one of the next writes
+        fails.
+        """
         self._send_head(answer)
         async for piece in pieces:
             self.unread = len(piece)
@@ -289,7 +293,7 @@ class _Connection:
         await asyncio.wait_for(self._writer.drain(), self._server.limits.write)
 
     async def _again(self) -> bool:
-        """Prepare for the next request; whether there may be one."""
+        """Prepare for the next request; return whether there may be one."""
         if self._http.our_state is h11.DONE:
             await self._rest()
         if self._http.our_state is h11.DONE and self._http.their_state is h11.DONE:
@@ -301,7 +305,7 @@ class _Connection:
         return False
 
     async def _rest(self) -> None:
-        """Read the end of a body that nobody asked for, where it is short and comes at once."""
+        """Drain the end of an unread body, if it is short and arrives at once."""
         end, size = self._loop.time() + _LINGER, 0
         with contextlib.suppress(h11.RemoteProtocolError, OSError, asyncio.TimeoutError):
             while self._http.their_state is h11.SEND_BODY and size < _REST:
@@ -313,7 +317,9 @@ class _Connection:
                     self._http.receive_data(await asyncio.wait_for(self._reader.read(_PIECE), rest))
 
     async def _linger(self) -> None:
-        """Read on for a moment: what is not read makes the system drop the answer."""
+        """Read on for a moment: closing with unread bytes would reset the connection, and drop the
+        answer.
+        """
         with contextlib.suppress(OSError, asyncio.TimeoutError, NotImplementedError):
             if self._writer.can_write_eof():
                 self._writer.write_eof()
@@ -324,9 +330,9 @@ class _Connection:
 
 
 def _checked(request: h11.Request) -> tuple[str, dict[str, str]]:
-    """Return the path of a request, and its headers by name.
+    """Return a request's path, and its headers by name.
 
-    Errors: V2Error for what readers differ on.
+    Errors: V2Error for forms that HTTP parsers read differently.
     """
     found: dict[str, str] = {}
     if not request.http_version.startswith(b"1."):
@@ -343,9 +349,9 @@ def _checked(request: h11.Request) -> tuple[str, dict[str, str]]:
         if "content-length" in found:
             raise V2Error("content-length and transfer-encoding exclude each other")
         if request.http_version < b"1.1":
-            raise V2Error("transfer-encoding is of HTTP/1.1, the request of an older version")
+            raise V2Error("transfer-encoding needs HTTP/1.1, the request is older")
     path = request.target.decode("ascii").partition("?")[0]
-    if absolute := _ABSOLUTE.match(path):  # its host counts (RFC 9112, 3.2.2)
+    if absolute := _ABSOLUTE.match(path):  # the host of an absolute target counts (RFC 9112, 3.2.2)
         found["host"] = absolute[1]
         path = path[absolute.end() :] or "/"
     if not path.startswith("/"):
@@ -356,7 +362,7 @@ def _checked(request: h11.Request) -> tuple[str, dict[str, str]]:
 
 
 class HttpServer:
-    """Listens, and has `handler` answer."""
+    """Listen on a port, and have `handler` answer."""
 
     def __init__(self, handler: Handler, limits: HttpLimits) -> None:
         self.handler, self.limits, self.ending = handler, limits, False
@@ -366,18 +372,18 @@ class HttpServer:
 
     @property
     def count(self) -> int:
-        """The number of connections."""
+        """Number of connections."""
         return len(self._open)
 
     @property
     def unread(self) -> int:
-        """The bytes of all answers that are being written."""
+        """Bytes of all answers that are being written."""
         return sum(c.unread for c in self._open)
 
     async def listen(self, host: str, port: int, backlog: int = 2048) -> int:
-        """Begin to listen; the port, which the system chooses for 0. Errors: OSError.
+        """Start to listen; return the port, which the system chooses for 0. Errors: OSError.
 
-        backlog: connections that are accepted at a time, before those too many are closed.
+        backlog: connections that are accepted at a time, before the excess is closed.
         """
         self._server = await asyncio.start_server(
             self._accepted, host, port, backlog=backlog, limit=_PIECE
@@ -385,7 +391,7 @@ class HttpServer:
         return self._server.sockets[0].getsockname()[1]
 
     async def close(self, seconds: float) -> None:
-        """Accept nothing more, and give requests that are being answered some seconds."""
+        """Stop listening, and let running requests finish for some seconds."""
         self.ending = True
         if self._server is not None:
             self._server.close()
@@ -413,7 +419,7 @@ class HttpServer:
             self._open.discard(made)
 
     def _make_room(self) -> bool:
-        """Close the connection that has been at a head, a body or nothing for longest."""
+        """Close the connection that has sent a head or a body, or been idle, for longest."""
         for states in (("head", "new"), ("body",), ("idle",)):
             old = [c for c in self._open if c.state in states and c.task is not None]
             if old:
@@ -422,9 +428,9 @@ class HttpServer:
         return False
 
     def make_room_for_answers(self) -> None:
-        """Close connections that have been at an answer for longest, until the rest has room.
+        """Close connections that have read an answer for longest, until the others fit the limit.
 
-        One answer alone may have any size.
+        A single answer may have any size.
         """
         while self.unread > self.limits.unread:
             slow = [c for c in self._open if c.unread > _PIECE and c.task is not None]

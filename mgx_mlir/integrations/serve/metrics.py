@@ -1,7 +1,6 @@
 """Metrics of the server for Prometheus: requests, runs, workers that were replaced, connections."""
 
-# prometheus_client is an extra, and need not be there
-# pyright: reportMissingImports=false
+# prometheus_client is an optional dependency pyright: reportMissingImports=false
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -16,7 +15,7 @@ _REASONS = ("timeout", "long", "left", "crash", "memory")
 
 
 class Metrics:
-    """Counters of one server; `text` is what Prometheus reads."""
+    """Counters of one server; `text` returns them in Prometheus's format."""
 
     def __init__(self) -> None:
         self._registry = CollectorRegistry()
@@ -34,40 +33,40 @@ class Metrics:
         )
         self._hits = Counter("mgx_cache_hits", "Models that were not compiled.", ["model"], **make)
         self._timeouts = Counter(
-            "mgx_run_timeouts", "Runs that were ended at the limit.", ["model"], **make
+            "mgx_run_timeouts", "Runs that were ended at the time limit.", ["model"], **make
         )
         self._replaced = Counter(
-            "mgx_workers_replaced", "Workers that were ended, by why.", ["reason"], **make
+            "mgx_workers_replaced", "Workers that were ended, by reason.", ["reason"], **make
         )
         for reason in _REASONS:
             self._replaced.labels(reason)
         self._now = Gauge("mgx_now", "Workers, requests, connections, bytes.", ["what"], **make)
 
     def request(self, model: str, status: int, seconds: float) -> None:
-        """Note a request that was answered."""
+        """Record a request that was answered."""
         self._requests.labels(model, str(status)).inc()
         self._seconds.labels(model).observe(seconds)
 
     def run(self, model: str, rows: int) -> None:
-        """Note a run and its rows."""
+        """Record a run and its rows."""
         self._rows.labels(model).observe(rows)
 
     def timeout(self, model: str) -> None:
-        """Note a run that was ended at the limit."""
+        """Record a run that was ended at the time limit."""
         self._timeouts.labels(model).inc()
 
     def replaced(self, why: str) -> None:
-        """Note a worker that was ended."""
+        """Record a worker that was ended."""
         self._replaced.labels(why).inc()
 
     def compiled(self, model: str, seconds: float | None) -> None:
-        """Note a model that was made ready; None: it came compiled."""
+        """Record a model that is ready, and its compile seconds; None: it was compiled before."""
         if seconds is None:
             self._hits.labels(model).inc()
         self._compile.labels(model).set(seconds or 0.0)
 
     def now(self, what: str, count: Callable[[], float]) -> None:
-        """Have a number read whenever Prometheus reads."""
+        """Register a function that Prometheus reads a number from."""
         self._now.labels(what).set_function(count)
 
     def text(self) -> bytes:
@@ -76,7 +75,7 @@ class Metrics:
 
 
 class TextMetrics(Metrics):
-    """Counters of a server of text."""
+    """Counters of a server of text generation."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -86,15 +85,15 @@ class TextMetrics(Metrics):
             buckets=_SECONDS, **make,
         )  # fmt: skip
         self._tokens = Counter(
-            "mgx_tokens", "Tokens of prompts, of them found in the cache, of answers.",
+            "mgx_tokens", "Tokens of prompts, of prompts found in the cache, of answers.",
             ["model", "kind"], **make,
         )  # fmt: skip
 
     def begun(self, model: str, seconds: float) -> None:
-        """Note the seconds to the first token of an answer."""
+        """Record the seconds to the first token of an answer."""
         self._first.labels(model).observe(seconds)
 
     def tokens(self, model: str, prompt: int, cached: int, made: int) -> None:
-        """Note tokens of a request that has ended."""
+        """Record the tokens of a request that has ended."""
         for kind, count in (("prompt", prompt), ("cached", cached), ("answer", made)):
             self._tokens.labels(model, kind).inc(count)

@@ -1,10 +1,10 @@
-"""Worker processes that answer requests; one whose run is too long is ended and replaced.
+"""Worker processes that answer requests; a worker whose run takes too long is ended and replaced.
 
-A run computes in compiled code that nothing can interrupt, so that its process is what ends it. Two
-lanes keep long runs from the others: each run begins in the short lane. After a while that depends
-on what its model took before, its worker goes to the long lane, which has few places and a lower
-priority, and another worker takes its place. Where the long lane is full, the run is ended, and
-begins again when a place there is free.
+Compiled code cannot be interrupted, so ending a run means ending its process. Two lanes separate
+long runs from the others, and each run starts in the short lane. After a time that depends on the
+earlier runs of its model, its worker moves to the long lane. The long lane has few slots and a
+lower priority, and another worker replaces the moved one. If the long lane is full, the run is
+ended, and starts again when a slot is free.
 """
 
 from __future__ import annotations
@@ -32,32 +32,34 @@ from mgx_mlir.integrations.v2.models import ServedModel
 from mgx_mlir.runtime.workers import Buffer, Worker, Workers, packed
 
 log = logging.getLogger(__name__)
-_TICK = 0.1  # seconds between two looks at what waits
-_IDLE = 30.0  # seconds after which a worker beyond the least number ends
-_STUCK = 5.0  # seconds without a worker that could take a request, after which it is not ready
-_DEAD = 60.0  # seconds of the same after which it is not alive
-_ATTEMPTS = 3  # runs of a request that each crash: the request is what crashes them
-_KILLS = 10  # runs whose workers are killed from outside, by the system for one
+_TICK = 0.1  # seconds between two checks of waiting requests
+_IDLE = 30.0  # seconds after which an idle worker beyond the least number ends
+_STUCK = 5.0  # seconds without a worker that can take a request, after which the pool is not ready
+_DEAD = 60.0  # seconds of the same after which the pool is not alive
+_ATTEMPTS = 3  # crashed runs of one request, after which the request is taken for the cause
+# killed runs of one request, after which it fails; a kill comes from outside, as from the OOM
+# killer
+_KILLS = 10
 _LONG_PRIORITY = 19  # the lowest priority of nice(2)
-_KNOWN = 32  # runs of a model that its usual time is taken from
-_AWHILE = 0.1  # seconds of a run behind which requests need not wait
+_KNOWN = 32  # last runs of a model that its usual time is computed from
+_AWHILE = 0.1  # seconds of a run after which waiting requests get another worker
 _ROOM = 1.0  # seconds without work after which a worker that holds much memory is replaced
-_COMPUTED = 0.15  # seconds of CPUs that a long run has computed for at least
-_STARVED = 5  # times the quantum after which a run that computed little is long all the same
-_SIZE = 8  # bytes of the length ahead of a message
+_COMPUTED = 0.15  # CPU seconds that a long run has computed at least
+_STARVED = 5  # multiple of the quantum after which a run that computed little counts as long too
+_SIZE = 8  # bytes of the length prefix of a message
 
 
 class Observer(Protocol):
-    """Who is told what the workers do."""
+    """Observer of the workers, for metrics."""
 
     def run(self, model: str, rows: int) -> None:
-        """Note a run and its rows."""
+        """Record a run and its rows."""
 
     def timeout(self, model: str) -> None:
-        """Note a run that was ended at the limit."""
+        """Record a run that was ended at the time limit."""
 
     def replaced(self, why: str) -> None:
-        """Note a worker that was ended: timeout, long, left, crash or memory."""
+        """Record the end of a worker; its reason: timeout, long, left, crash or memory."""
 
 
 @dataclass(frozen=True)
@@ -67,15 +69,15 @@ class PoolSize:
     least: int = 1  # workers that take requests, at least
     most: int = 1  # workers that take requests, at most
     long: int = 1  # workers of the long lane, at most
-    spare: int = 4  # additional workers while requests wait behind slow runs
-    # seconds of a run in the short lane, or four times the median of its model if that is more
+    spare: int = 4  # additional workers while requests wait for slow runs
+    # seconds of a run in the short lane; at least four times its model's median
     quantum: float = 1.0
     batch_wait: float = 0.005  # seconds that a request waits for others of its model
 
 
 @dataclass(eq=False)
 class _Job:
-    """A request that waits or runs: `alone` where it is joined with no other."""
+    """A request that waits or runs; `alone`: it is not batched with others."""
 
     model: ServedModel
     headers: dict[str, str]
@@ -117,18 +119,19 @@ class Pool:
         self._short: deque[_Job] = deque()
         self._long: deque[_Job] = deque()
         self._shares = Shares()
-        self._seconds: dict[tuple[str, str], deque[float]] = {}  # seconds of requests, by model
-        self._computed: dict[tuple[str, str], deque[float]] = {}  # the same of CPUs
+        self._seconds: dict[tuple[str, str], deque[float]] = {}  # seconds of recent runs, by model
+        # CPU seconds of recent runs, by model
+        self._computed: dict[tuple[str, str], deque[float]] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
         self._making = asyncio.Lock()
-        self._able = 0.0  # when a worker could last take a request
+        self._able = 0.0  # time at which a worker could last take a request
         self._broken = ""
         self._closed = False
 
     # ------------------------------------------------------------------ for the server
 
     async def open(self) -> None:
-        """Start the workers; all models have run once then. Errors: MgxError."""
+        """Start the workers; return when all models have run once. Errors: MgxError."""
         loop = asyncio.get_running_loop()
         self._able = loop.time()
         self._workers = await loop.run_in_executor(None, self._make)
@@ -138,10 +141,10 @@ class Pool:
         self._keep(self._ticks())
 
     async def close(self) -> None:
-        """End all workers; what waits is answered with 503."""
+        """End all workers; waiting requests are answered with 503."""
         self._closed = True
         for job in (*self._short, *self._long, *(j for m in self._busy for j in m.jobs)):
-            _fail(job, V2Error("the server ends", 503))
+            _fail(job, V2Error("the server is shutting down", 503))
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -164,7 +167,7 @@ class Pool:
             job.body = b""
 
     def trouble(self, what: str) -> str:
-        """Return why the pool is not "live" or "ready", "" where it is."""
+        """Return why the pool is not "live" or "ready", "" if it is."""
         if self._can_answer():
             return ""
         seconds = time.monotonic() - self._able
@@ -182,7 +185,7 @@ class Pool:
         }  # fmt: skip
 
     def pids(self) -> list[int]:
-        """Return the processes of the workers, the one that forks them first."""
+        """Return the process ids of the workers; the process that forks them comes first."""
         first = [] if self._workers is None else [self._workers.pid]
         return [*first, *(m.worker.pid for m in (*self._idle, *self._busy))]
 
@@ -194,7 +197,7 @@ class Pool:
         task.add_done_callback(self._tasks.discard)
 
     def _can_answer(self) -> bool:
-        """Return whether a worker takes requests: it has none, or one that began just now."""
+        """Return whether a worker takes requests: it is idle, or its run started just now."""
         now = asyncio.get_running_loop().time()
         short = [m for m in self._busy if not m.is_long]
         found = bool(self._idle) or any(now - m.since <= self._quantum(m.jobs) for m in short)
@@ -213,10 +216,10 @@ class Pool:
             try:
                 self._tick()
             except Exception:
-                log.exception("the state of the workers cannot be looked at")
+                log.exception("the state of the workers cannot be read")
 
     def _tick(self) -> None:
-        """End what waited for too long, or is not needed."""
+        """End requests that waited too long, and workers that are not needed."""
         now = asyncio.get_running_loop().time()
         self._can_answer()
         limit = self._policy.wait_timeout
@@ -226,7 +229,7 @@ class Pool:
                 text = f"no worker was free within {limit:g} s"
                 if status == 504:
                     self._observer.timeout(job.model.name)
-                    text = f"the run was too long to go on beside others, and {text}"
+                    text = f"the run was too long for the short lane, and {text}"
                 _fail(job, V2Error(text, status))
         for member in [m for m in self._idle if _is_dead(m.worker)]:
             self._idle.remove(member)
@@ -248,7 +251,7 @@ class Pool:
         return sum(m.is_long == is_long for m in self._busy) + self._starting[is_long]
 
     def _dispatch(self) -> None:
-        """Give requests that wait to workers, and start the workers that are missing."""
+        """Give waiting requests to workers, and start missing workers."""
         if self._closed:
             return
         while self._idle:
@@ -257,7 +260,7 @@ class Pool:
                 break
             self._launch(self._idle.pop(), jobs)
         wanted = self.size.least
-        if self._short:  # they wait although all workers run
+        if self._short:  # requests wait although all workers run
             now = asyncio.get_running_loop().time()
             late = sum(not m.is_long and now - m.since > _AWHILE for m in self._busy)
             wanted = max(
@@ -273,7 +276,7 @@ class Pool:
             self._start(is_long=True)
 
     def _next(self) -> list[_Job]:
-        """Return the requests that run next, together; none where they wait for others."""
+        """Return the requests that run next as one batch; none if they wait for more."""
         now = asyncio.get_running_loop().time()
         _drop_left(self._short)
         for first in self._shares.ordered(self._short, lambda j: j.key):
@@ -315,7 +318,7 @@ class Pool:
         self._dispatch()
 
     async def _started(self, *, is_long: bool, warm: bool = False) -> _Member:
-        """Return a new worker; `warm`: all its models have run once. Errors: MgxError."""
+        """Start a worker; `warm`: it has run all its models once. Errors: MgxError."""
         loop = asyncio.get_running_loop()
         assert self._workers is not None
         worker = await loop.run_in_executor(None, self._workers.start)
@@ -340,7 +343,7 @@ class Pool:
         return member
 
     async def _again(self) -> None:
-        """Start the process that forks once more, where it has ended."""
+        """Restart the process that forks workers if it has ended."""
         loop = asyncio.get_running_loop()
         async with self._making:
             if not self._broken or self._closed:
@@ -352,7 +355,7 @@ class Pool:
                 loop.call_later(1.0, lambda: self._closed or self._keep(self._again()))
                 return
             before, self._workers, self._broken = self._workers, made, ""
-            for member in self._idle:  # they ended with the one that forked them
+            for member in self._idle:  # idle workers ended with the process that forked them
                 member.worker.socket.close()
             self._idle = []
             if before is not None:
@@ -360,7 +363,7 @@ class Pool:
         self._dispatch()
 
     async def _end(self, member: _Member) -> int | None:
-        """End a worker; its exit status."""
+        """End a worker; return its exit status."""
         assert self._workers is not None
         end = self._workers.end
         return await asyncio.get_running_loop().run_in_executor(None, end, member.worker)
@@ -374,7 +377,7 @@ class Pool:
         self._keep(self._run(member, jobs))
 
     def _launch_long(self, member: _Member) -> bool:
-        """Give a worker the next run of the long lane; False where none waits."""
+        """Give a worker the next run of the long lane; return False if none waits."""
         _drop_left(self._long)
         if self._long:
             self._launch(member, [self._long.popleft()])
@@ -382,7 +385,7 @@ class Pool:
         return False
 
     async def _run(self, member: _Member, jobs: list[_Job]) -> None:
-        """Have a worker answer requests, and see to those that it does not answer."""
+        """Have a worker answer requests, and retry or fail the requests without an answer."""
         talk = asyncio.ensure_future(_exchange(member.worker, jobs))
         try:
             why = await self._watch(member, talk)
@@ -394,21 +397,21 @@ class Pool:
         except OSError:
             why = "crash"
         except Exception:
-            log.exception("a worker answered what was not expected")
+            log.exception("a worker's answer is malformed")
             why = "crash"
         finally:
             talk.cancel()
-            # the loop watches the socket until then: its number may be another one's afterwards
+            # the event loop watches the socket until then: its descriptor may be reused afterwards
             await asyncio.gather(talk, return_exceptions=True)
             self._busy.discard(member)
         await self._after(member, jobs, why)
         self._dispatch()
 
     async def _watch(self, member: _Member, talk: asyncio.Future[Any]) -> str:
-        """Wait for an answer; "", or why the worker is to be ended.
+        """Wait for an answer; return "", or the reason to end the worker.
 
-        "timeout": the run was too long, "long": for the short lane, "left": nobody waits for it.
-        Errors: those of the answer.
+        "timeout": the run was too long; "long": too long for the short lane; "left": its clients
+        are gone. Errors: those of the answer.
         """
         limit = self._policy.run_timeout
         if not member.is_long:
@@ -437,9 +440,9 @@ class Pool:
         return ""
 
     async def _first(self, member: _Member, talk: asyncio.Future[Any]) -> None:
-        """Wait for an answer as long as a run stays in the short lane.
+        """Wait for an answer as long as a run may stay in the short lane.
 
-        A run that waited for a CPU all that time is not long: it may have five times as much.
+        A run that had no CPU in that time is not long: it may take five times as much.
         """
         loop = asyncio.get_running_loop()
         quantum, begin = self._quantum(member.jobs), member.computed
@@ -471,7 +474,7 @@ class Pool:
             self._observer.run(jobs[0].model.name, rows)
 
     async def _after(self, member: _Member, jobs: list[_Job], why: str) -> None:
-        """Keep or end a worker behind a run; requests without an answer run again, or fail."""
+        """Keep or end a worker after a run; requests without an answer run again, or fail."""
         loop = asyncio.get_running_loop()
         member.jobs, member.since = [], loop.time()
         if not why:
@@ -492,7 +495,7 @@ class Pool:
         for job in left:
             job.alone = True
             job.since = loop.time()
-            # without a status it was the process that forks which ended
+            # without a status, the process that forks workers has ended
             if why == "crash" and len(jobs) == 1 and status is not None:
                 killed = -status in (signal.SIGKILL, signal.SIGTERM)
                 job.attempts += _KILLS // _ATTEMPTS if not killed else 1
@@ -505,7 +508,7 @@ class Pool:
 
 
 def _drop_left(jobs: deque[_Job]) -> None:
-    """Forget requests whose clients have gone."""
+    """Drop requests whose clients have gone."""
     for gone in [j for j in jobs if j.future.done()]:
         jobs.remove(gone)
 
@@ -522,7 +525,7 @@ def _ended(status: int | None) -> str:
 
 
 def _computed(pid: int) -> float | None:
-    """Return the seconds of CPUs that a process has used; None where nobody says."""
+    """Return the CPU seconds that a process has used; None if they are unknown."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
@@ -531,7 +534,7 @@ def _computed(pid: int) -> float | None:
 
 
 def _is_dead(worker: Worker) -> bool:
-    """Return whether a worker that has nothing to say has closed its socket."""
+    """Return whether an idle worker has closed its socket."""
     try:
         return not worker.socket.recv(1, socket.MSG_PEEK)
     except BlockingIOError:
@@ -546,7 +549,7 @@ def _lower_priority(pid: int) -> None:
 
 
 async def _exchange(worker: Worker, jobs: Sequence[_Job]) -> tuple[dict[str, Any], list[bytearray]]:
-    """Send requests to a worker, and return its answer. Errors: OSError where it ends."""
+    """Send requests to a worker, and return its answer. Errors: OSError if it ends."""
     rows = [{"model": j.model.name, "version": j.model.version, "headers": j.headers} for j in jobs]
     loop = asyncio.get_running_loop()
     for piece in packed({"jobs": rows}, [j.body for j in jobs]):

@@ -1,4 +1,4 @@
-"""The protocol's server over a pool of workers: it reads bodies, they parse and run."""
+"""The protocol's server over a pool of workers: it reads bodies, workers parse and run them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ from mgx_mlir.integrations.v2.server import V2Server
 from mgx_mlir.runtime.workers import Workers
 
 _SHARE = 0.8  # share of the machine's memory, for all workers
-_LARGE = 1 << 20  # bytes of a body or an answer behind which freed memory goes back to the system
+# bytes of a body or an answer, from which on freed memory is returned to the system
+_LARGE = 1 << 20
 
 
 class PoolServer(V2Server):
@@ -35,9 +36,9 @@ class PoolServer(V2Server):
         cls, rows: Sequence[Mapping[str, Any]], policy: Policy, size: PoolSize,
         memory: int | None, metrics: Any,
     ) -> PoolServer:  # fmt: skip
-        """Return a server of prepared models, whose pool is to be opened.
+        """Return a server of prepared models, whose pool is not open yet.
 
-        memory: bytes that a worker may take of its own. metrics: is told of requests and runs.
+        memory: bytes that a worker may allocate itself. metrics: observer of requests and runs.
         """
         setup = {"models": list(rows), "limits": asdict(policy.limits), "memory": memory}
         pool = Pool(lambda: Workers(HANDLER, setup), policy, size, metrics)
@@ -46,7 +47,7 @@ class PoolServer(V2Server):
     async def answered(
         self, model: ServedModel, headers: Mapping[str, str], data: bytes
     ) -> Response:
-        """Return the answer of a worker."""
+        """Return a worker's answer."""
         answer = await self.pool.answer(model, headers, data)
         self._answer = max(self._answer, len(answer.body))
         return answer
@@ -56,21 +57,21 @@ class PoolServer(V2Server):
         await self.pool.open()
 
     async def close(self) -> None:
-        """End the workers; requests that run are answered with 503."""
+        """End the workers; running requests are answered with 503."""
         await self.pool.close()
 
     def counts(self) -> Mapping[str, int]:
-        """Return numbers of workers, and of requests that wait."""
+        """Return the counts of workers, and of waiting requests."""
         return self.pool.counts()
 
     def health(self, what: str) -> str:
-        """Return why the workers are not "live" or "ready", "" where they are."""
+        """Return why the workers are not "live" or "ready", "" if they are."""
         return self.pool.trouble(what)
 
     def trim(self, unread: int = 0) -> None:
-        """Give memory of large bodies back to the system, once none is held.
+        """Return memory of large bodies to the system, once none is held.
 
-        unread: bytes of answers that are on their way.
+        unread: bytes of answers that clients have not read.
         """
         if self.room.held or unread or max(self.room.largest, self._answer) <= _LARGE:
             return
@@ -83,15 +84,15 @@ async def _nowhere(call: object) -> Any:
 
 
 def memory_share(workers: int) -> int | None:
-    """Return the bytes that each of some workers may take, None where nobody says."""
+    """Return the bytes that each worker may take, None if the machine's memory is unknown."""
     return int(_SHARE * machine_memory()) // workers or None
 
 
 def machine_memory() -> int:
-    """Return the bytes of memory that this process may use at most, 0 where nobody says."""
+    """Return the bytes of memory that this process may use, 0 if unknown."""
     found: list[int] = []
     with contextlib.suppress(OSError, ValueError):
         found.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
-    with contextlib.suppress(OSError, ValueError):  # a container's, "max" where it has none
+    with contextlib.suppress(OSError, ValueError):  # limit of a container; "max" without one
         found.append(int(Path("/sys/fs/cgroup/memory.max").read_text()))
     return min(found, default=0)

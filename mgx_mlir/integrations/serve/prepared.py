@@ -1,4 +1,4 @@
-"""Models of a directory compiled once, by a process that ends, to files that workers map."""
+"""Models of a directory, compiled once by a separate process, in files that workers map."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ HANDLER = "mgx_mlir.integrations.serve.prepared:prepare"
 
 
 def prepare(setup: Mapping[str, Any]) -> Any:
-    """Compile the models of a directory; write where they are, what they took, to a file.
+    """Compile the models of a directory; write their paths and compile times to a file.
 
     setup: "folder" of models, "target", "options" of `compile`, "into" a folder for the files.
     """
@@ -40,7 +40,7 @@ def prepare(setup: Mapping[str, Any]) -> Any:
             path = Path(setup["into"], f"{k}.mxr")
             mgx_mlir.save(served.program, path)
             served.program.close()
-        else:  # workers map it, and start anew: who writes to the file must not meet them
+        else:  # workers map a copy: the original may be overwritten
             path = Path(setup["into"], f"{k}.mxr")
             shutil.copyfile(entry.path, path)
         rows.append(
@@ -72,9 +72,9 @@ def _program(path: Path) -> CompiledProgram:
 def prepared(
     folder: str | os.PathLike[str], target: str | None, options: Mapping[str, Any], ends: ExitStack
 ) -> list[dict[str, Any]]:
-    """Return the rows of a directory's models, compiled; their files are removed with `ends`.
+    """Return the rows of a directory's compiled models; `ends` removes their files.
 
-    Errors: MgxError where a model cannot be read, compiled or served.
+    Errors: MgxError if a model cannot be read, compiled or served.
     """
     find_models(folder)
     into = ends.enter_context(tempfile.TemporaryDirectory(prefix="mgx-serve-"))

@@ -1,4 +1,4 @@
-"""The whole service: a server made ready, a port that is listened on, and its end."""
+"""The whole service: start of a server, its port, and its end."""
 
 from __future__ import annotations
 
@@ -20,29 +20,29 @@ from mgx_mlir.integrations.v2.errors import V2Error
 from mgx_mlir.integrations.v2.front import Front, Policy, Response
 
 _GRACE = 10.0  # seconds that requests have when the service ends
-_FILES = 1 << 16  # descriptors that it asks for
-_OWN_FILES = 48  # descriptors of workers, of listeners and of Python, with some to spare
+_FILES = 1 << 16  # descriptors that the service asks for
+_OWN_FILES = 48  # descriptors of workers, listeners and Python, with a margin
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class ServiceSettings:
-    """Settings of a service, whatever it serves."""
+    """Settings of a service of any kind."""
 
     host: str = "127.0.0.1"
-    port: int = 8000  # 0: one that is free
+    port: int = 8000  # 0: any free port
     policy: Policy = field(default_factory=Policy)
     http: HttpLimits = field(default_factory=HttpLimits)
-    metrics_port: int | None = None  # additional port that answers /metrics alone
+    metrics_port: int | None = None  # additional port that answers only /metrics
 
 
 class Server(Handler, Protocol):
-    """Who answers, between `open` and `close`."""
+    """A server that answers between `open` and `close`."""
 
     room: Room
 
     async def open(self) -> None:
-        """Get ready to answer. Errors: MgxError."""
+        """Prepare to answer. Errors: MgxError."""
         ...
 
     async def close(self) -> None:
@@ -50,16 +50,18 @@ class Server(Handler, Protocol):
         ...
 
     def counts(self) -> Mapping[str, int]:
-        """Return numbers of what there is now, for metrics."""
+        """Return current counts, for metrics."""
         ...
 
     def trim(self, unread: int) -> None:
-        """Give memory back; called each second. unread: bytes of answers on their way."""
+        """Return memory to the system; called each second. unread: bytes that clients have not
+        read.
+        """
         ...
 
 
 class MetricsServer:
-    """Answers /metrics, and has `rest` answer everything else."""
+    """Answer /metrics, and have `rest` answer all other paths."""
 
     def __init__(self, metrics: Metrics, policy: Policy, rest: Handler | None = None) -> None:
         self._metrics, self._rest = metrics, rest
@@ -93,7 +95,8 @@ def pool_server(
 ) -> PoolServer:
     """Return a server of prepared models.
 
-    rows: of `prepared`. memory: bytes that a worker may take by itself; None: its share.
+    rows: result of `prepared`. memory: bytes that a worker may allocate itself; None: its share of
+    the machine's.
     """
     for row in rows:
         metrics.compiled(row["name"], row["seconds"])
@@ -110,8 +113,8 @@ async def serve(
 ) -> None:
     """Serve until `ended` is set.
 
-    ready: is called with the port once all is warm. Errors: MgxError where the server or the port
-    is not to be had.
+    ready: called with the port once all models are warm. Errors: MgxError if the server cannot
+    start or the port is not available.
     """
     files = _raise_file_limit()
     limits, backlog = _fitting(settings.http, files)
@@ -152,20 +155,20 @@ async def _trims(server: Server, listener: HttpServer) -> None:
 
 
 def _fitting(limits: HttpLimits, files: int) -> tuple[HttpLimits, int]:
-    """Return limits that leave descriptors for workers, and how many are accepted at a time.
+    """Return limits that leave descriptors for workers, and the backlog of accepted connections.
 
-    Each connection takes a descriptor, those too: they are closed after they were accepted.
+    Each connection takes a descriptor, even one over the limit: it is closed after it was accepted.
     """
     rest = max(files - _OWN_FILES, 16)
     most = min(limits.connections, rest // 2)
     if most < limits.connections:
-        log.warning("%d connections at a time, not %d: the system gives %d descriptors",
+        log.warning("%d connections at a time, not %d: the system allows %d descriptors",
                     most, limits.connections, files)  # fmt: skip
     return replace(limits, connections=most), min(2048, (rest - most) // 2)
 
 
 def _raise_file_limit() -> int:
-    """Ask for as many descriptors as the system gives; how many there are."""
+    """Raise the limit of descriptors as far as the system allows; return it."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = _FILES if hard == resource.RLIM_INFINITY else min(hard, _FILES)
     if soft < wanted:

@@ -1,4 +1,4 @@
-"""Whose request is next: models share the time of the workers."""
+"""Fair order of requests: models share the time of the workers."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ T = TypeVar("T")
 
 
 class Shares:
-    """Seconds of workers that each model's runs took: the model with the fewest comes first.
+    """Seconds that each model's runs took; requests of the model with the fewest come first.
 
-    A dozen runs that do not end would keep quick requests waiting otherwise. A model saves nothing
-    up while nobody asks for it: no count is below that of the model that had its turn last.
+    Without it a dozen endless runs would block quick requests. An idle model saves no time up: no
+    count is below that of the model that ran last.
     """
 
     def __init__(self) -> None:
@@ -24,13 +24,13 @@ class Shares:
         return max(self._seconds.get(key, 0.0), self._least)
 
     def ordered(self, waiting: Iterable[T], model_of: Callable[[T], Key]) -> list[T]:
-        """Return requests in their order, the models with the fewest seconds first."""
+        """Return requests in their order; models with the fewest seconds come first."""
         return sorted(waiting, key=lambda each: self._of(model_of(each)))
 
     def begin(self, key: Key) -> None:
-        """Note the model of a run that begins."""
+        """Record the model of a run that starts."""
         self._least = self._of(key)
 
     def end(self, key: Key, seconds: float) -> None:
-        """Note what a run took."""
+        """Record the seconds of a run."""
         self._seconds[key] = self._of(key) + seconds

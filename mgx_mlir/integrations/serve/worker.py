@@ -1,4 +1,4 @@
-"""A worker of the server: bodies of requests in, answers out, one batch at a time."""
+"""A worker process of the server: request bodies in, answers out, one batch at a time."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from mgx_mlir.runtime.device import load_runtime
 from mgx_mlir.runtime.workers import limit_memory, memory_of_this, receive, send
 
 HANDLER = "mgx_mlir.integrations.serve.worker:prepare"
-_KEPT = 24 << 20  # bytes above its begin that a worker may hold while it has nothing to do
-_PRIORITY = 3  # value for nice(2), half as much of a busy CPU as the server's own
+_KEPT = 24 << 20  # bytes above its first size that an idle worker may hold
+_PRIORITY = 3  # nice(2) value: half the CPU share of the server's own process
 
 
 def prepare(setup: Mapping[str, Any]) -> Callable[[socket.socket], None]:
-    """Load the models of `setup`, and return what serves them on a socket."""
-    load_runtime()  # takes long, and the forks share it
+    """Load the models of `setup`, and return the object that serves them on a socket."""
+    load_runtime()  # slow to load; forked processes share it
     models = {(m.name, m.version): m for m in loaded(setup["models"])}
     limits = Limits(**setup["limits"])
 
     def serve(own: socket.socket) -> None:
-        # the process that reads requests comes first: without it no client is told anything
+        # the process that reads requests gets CPU first: without it no client gets an answer
         os.nice(_PRIORITY)
         _Served(models, limits, setup["memory"]).serve(own)
 
@@ -37,7 +37,7 @@ def prepare(setup: Mapping[str, Any]) -> Callable[[socket.socket], None]:
 
 
 class _Served:
-    """The models in one worker. memory: bytes that it may take of its own, None: any number."""
+    """Models in one worker. memory: bytes that it may allocate itself, None: any number."""
 
     def __init__(
         self, models: Mapping[tuple[str, str], ServedModel], limits: Limits, memory: int | None

@@ -41,7 +41,7 @@ from mgx_mlir.integrations.torch.check import (
 from mgx_mlir.integrations.torch.memory import array_of, tensor_of
 from mgx_mlir.integrations.torch.options import TorchOptions
 
-# results that eager gives as a Python number
+# results that are Python numbers in eager
 _NUMBERS = (SymBoolArgument, SymFloatArgument, SymIntArgument)
 
 
@@ -72,19 +72,19 @@ class Nesting:
         )
 
     def text(self) -> str | None:
-        """Return the nesting as JSON; None where a class of it has no text."""
+        """Return the nesting as JSON; None if it has a class without a text form."""
         if self.takes is None or self.gives is None:
             return None
         try:
             trees = [pytree.treespec_dumps(s) for s in (self.takes, self.gives)]
             rest = [sorted(self.given.items()), sorted(self.returned.items()), sorted(self.numbers)]
             return json.dumps([*trees, *rest])
-        except Exception:  # a class that nobody gave a name for files, or a constant of one
+        except Exception:  # a class without a registered name for files, or a constant of one
             return None
 
     @staticmethod
     def parsed(text: str) -> Nesting:
-        """Return what `text` wrote. Raises exceptions of many kinds for other texts."""
+        """Parse what `text` wrote. Other texts raise exceptions of many kinds."""
         takes, gives, given, returned, numbers = json.loads(text)
         return Nesting(
             pytree.treespec_loads(takes), pytree.treespec_loads(gives),
@@ -105,7 +105,7 @@ class Nesting:
         if spec != self.takes:
             raise RunError(
                 f"the arguments are {_short(spec)}, expected {_short(self.takes)}",
-                notes=["give them as the example_inputs of the compile were given"],
+                notes=["pass arguments of the same form as the example_inputs"],
             )
         for i, value in self.given.items():
             if leaves[i] != value:
@@ -126,7 +126,7 @@ class Nesting:
 
 
 class CompiledModule:
-    """A module that was compiled ahead of time: called as the module is, on tensors.
+    """A module that was compiled ahead of time, called like the module, on tensors.
 
     `program` is what runs: `program.run` takes numpy arrays by its input names. `save` writes it to
     a .mxr, which mgx_mlir.load reads without torch, and mgx_mlir.torch.load as a module again.
@@ -137,7 +137,7 @@ class CompiledModule:
         self._run = runner(program) if program.target == "gpu" else self._on_host
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Run on the module's arguments. Errors: RunError for others than it was compiled for."""
+        """Run on the module's arguments. Errors: RunError for arguments of another form."""
         given = self._nesting.tensors(args, kwargs)
         expected = len(self.program.signature.inputs)
         if len(given) != expected:
@@ -158,7 +158,7 @@ class CompiledModule:
         return [tensor_of(a) for a in made.signature.stated(found)]
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the program to a .mxr, and beside it how arguments and results are nested.
+        """Write the program to a .mxr, and beside it the nesting of arguments and results.
 
         Raises FileError.
         """
@@ -193,10 +193,11 @@ def compile(
 ) -> CompiledModule:
     """Compile a torch module, or an ExportedProgram, ahead of time.
 
-    example_inputs: its arguments, a tuple; example_kwargs: those by name; dynamic_shapes: as of
-    torch.export.export. check: run on the example inputs, and compare with eager. The other options
-    are those of mgx_mlir.compile and of the backend. Raises UsageError without example inputs and
-    for modules in training, UnsupportedModel; RunError where a check finds a difference.
+    example_inputs: its positional arguments, a tuple; example_kwargs: its keyword arguments.
+    dynamic_shapes: as for torch.export.export. check: run on the example inputs, and compare with
+    eager. The other options are those of mgx_mlir.compile and of the backend. Raises UsageError
+    without example inputs and for modules in training; UnsupportedModel; RunError if the check
+    finds a difference.
     """
     options = TorchOptions(target, arch, threads, fp16, bf16, exhaustive_tune, check=check)
     if not isinstance(module, torch.export.ExportedProgram):
@@ -211,7 +212,7 @@ def compile(
 def _refuse_difference(
     made: CompiledModule, module: torch.export.ExportedProgram, low: bool
 ) -> None:
-    """Raise RunError where results for the example inputs are not those of eager."""
+    """Raise RunError if results for the example inputs differ from eager."""
     args, kwargs = module.example_inputs or ((), {})
     eager = module.module()
     low = low or computes_in_short_floats(module.graph)
@@ -240,14 +241,14 @@ def _exported(module: Any, args: Any, kwargs: Any, shapes: Any) -> torch.export.
             return torch.export.export(
                 module, args, dict(kwargs or {}), dynamic_shapes=shapes, strict=False
             )
-    except Exception as e:  # torch raises of many kinds
+    except Exception as e:  # torch raises exceptions of many kinds
         raise UnsupportedModel(f"torch.export cannot export the module: {first_line(e)}") from e
 
 
 def load(path: str | os.PathLike[str], **how: Any) -> CompiledModule:
     """Read what CompiledModule.save wrote; the keywords are those of mgx_mlir.load.
 
-    Without the file of nesting beside it the module takes tensors in order, and gives a tuple.
+    Without the file of nesting beside it, the module takes tensors in order and returns a tuple.
     """
     made = load_file(path, **how)
     if not isinstance(made, CompiledProgram):
@@ -261,7 +262,7 @@ def load(path: str | os.PathLike[str], **how: Any) -> CompiledModule:
         raise FileError(f"cannot be read: {e}", location=_beside(path)) from None
     try:
         return CompiledModule(made, Nesting.parsed(text))
-    except Exception as e:  # torch raises of many kinds for a damaged text
+    except Exception as e:  # exceptions of many kinds for a damaged text
         raise FileError(f"is damaged: {type(e).__name__}", location=_beside(path)) from None
 
 
@@ -278,7 +279,7 @@ def _keywords(spec: pytree.TreeSpec | None) -> list[str]:
 
 
 def _children(spec: Any) -> list[Any]:
-    """Return the nestings inside; releases of torch differ in how they are asked for."""
+    """Return the nested specs; releases of torch differ in the function for that."""
     found = spec.children if hasattr(spec, "children") else spec.children_specs
     return list(found() if callable(found) else found)
 

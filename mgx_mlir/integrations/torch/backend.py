@@ -1,4 +1,4 @@
-"""`torch.compile(model, backend="mgx")`: what Dynamo calls with each graph.
+"""The backend of `torch.compile(model, backend="mgx")`, which Dynamo calls with each graph.
 
 Dynamo finds `mgx` through the entry point group `torch_dynamo_backends`.
 """
@@ -38,10 +38,11 @@ from mgx_mlir.targets.child import shared_compiler
 
 log = logging.getLogger(__name__)
 AnyCall = Call | Checked | Later
-_MOST_NUMBERS = 8  # programs of a graph for different integers, as Dynamo's recompile_limit
+# programs of a graph for different integers; Dynamo's recompile_limit is the same
+_MOST_NUMBERS = 8
 _version = attrgetter("_version")
 
-# without it Dynamo leaves every LSTM, GRU and RNN out of its graphs
+# default False: Dynamo would leave every LSTM, GRU and RNN out of its graphs
 torch._dynamo.config.allow_rnn = True
 keep_lengths_dynamic()
 
@@ -67,7 +68,7 @@ def mgx(
 
 
 def refuse_gradients(gm: fx.GraphModule, examples: Sequence[Any]) -> None:
-    """Raise UsageError where a gradient could be asked for."""
+    """Raise UsageError if a gradient could be requested."""
     on = torch.is_grad_enabled()
     asked = on and any(isinstance(x, torch.Tensor) and x.requires_grad for x in examples)
     (output,) = (n for n in gm.graph.nodes if n.op == "output")
@@ -80,7 +81,7 @@ def refuse_gradients(gm: fx.GraphModule, examples: Sequence[Any]) -> None:
 
 
 def _refuse_devices(examples: Sequence[Any]) -> None:
-    """Raise UnsupportedModel for tensors that lie where no program can read them."""
+    """Raise UnsupportedModel for tensors on a device that no program can read."""
     kinds = {x.device.type for x in examples if isinstance(x, torch.Tensor)}
     strange = sorted(kinds - {"cpu", "cuda"})
     if strange:
@@ -90,7 +91,7 @@ def _refuse_devices(examples: Sequence[Any]) -> None:
 
 
 def specialise_floats(gm: fx.GraphModule) -> None:
-    """Have Dynamo make constants of Python floats, which it guards: a trace begins again."""
+    """Make Dynamo treat Python floats as guarded constants: the trace starts again."""
     names = wrapped_floats(gm)
     if not names:
         return
@@ -103,12 +104,11 @@ def specialise_floats(gm: fx.GraphModule) -> None:
 
 
 class Graph:
-    """A graph of Dynamo's: compiled with its weights as constants.
+    """A graph of Dynamo's, compiled with its weights as constants.
 
-    Another module of the same code comes with other weights, and weights may be changed in place:
-    then the graph is compiled again, once for each set. A weight that changed twice, and one that
-    the graph writes to, is an input from then on. Sizes of inputs for which a trace would take
-    another way are compiled for as well.
+    Another module of the same code has other weights, and weights may be changed in place. Then the
+    graph is compiled again, once for each set of weights. A weight that changed twice, or that the
+    graph writes to, becomes an input. Sizes for which a trace takes another path get a program too.
     """
 
     def __init__(self, gm: fx.GraphModule, examples: Sequence[Any], options: TorchOptions) -> None:
@@ -124,15 +124,16 @@ class Graph:
     def function(self) -> Callable[..., Sequence[Any]]:
         """Return the function of the graph's arguments, weights among them. Errors: RunError.
 
-        A call of it is one frame where the weights are those of the last call: what each costs
-        is a part of every call of the model.
+        A call is one Python frame if the weights are those of the last call: each frame adds to the
+        time of every call of the model.
         """
         now = _short(*self._made[-1])
 
         def mgx_graph(*args: Any) -> Sequence[Any]:
             nonlocal now
-            pick, tensors, tracked, version, run = now  # at once: there may be several threads
-            # versions only grow, so that their sum says whether one did
+            # one read of the whole state: other threads may replace it
+            pick, tensors, tracked, version, run = now
+            # versions only grow, so that their sum shows any change
             if all(map(is_, pick(args), tensors)) and sum(map(_version, tracked)) == version:
                 try:
                     return run(args)
@@ -145,7 +146,7 @@ class Graph:
         return mgx_graph
 
     def _other(self, args: Sequence[Any]) -> tuple[Weights, AnyCall, Sequence[Any]]:
-        """Run with other weights than those of the last call, or sizes that it was not made for.
+        """Run with other weights than the last call's, or sizes that have no program yet.
 
         Return the weights, the call, and its results.
         """
@@ -194,7 +195,7 @@ class Graph:
 
     @interrupts.held
     def _built(self, args: Sequence[Any]) -> tuple[Frozen, Call | Later]:
-        """Compile for arguments; integers are constants where an operator takes no others."""
+        """Compile for arguments; integers are constants if an operator needs them so."""
         frozen = self._frozen(args)
         if not frozen.computes:
             return frozen, Call(frozen, None)
@@ -210,14 +211,14 @@ class Graph:
                 numbers = any(isinstance(o, Result) and o.number for o in again.outputs)
                 if again.fixed and not numbers:
                     return again, self._call(again)
-        # its imports are needed where something is wrong, and not before
+        # its imports are needed only after an error
         from mgx_mlir.integrations.torch.fallback import with_eager
 
         return frozen, with_eager(frozen, self._options, self._target, failed)
 
     def _call(self, frozen: Frozen) -> Call | Later:
-        """Read a graph, and compile it, in the background where the options say so."""
-        found = read(frozen)  # torch traces in the caller's thread alone
+        """Read a graph, and compile it, in the background if the options say so."""
+        found = read(frozen)  # torch can trace only in the caller's thread
         if found is None:
             return Call(frozen, None)
 
@@ -228,12 +229,12 @@ class Graph:
 
         if not self._options.background:
             return work()
-        shared_compiler()  # ended behind the threads that need it
+        shared_compiler()  # shut down after the threads that need it
         return Later(self._gm, lambda: self._checked(work()), self._options.fallback == "eager")
 
 
 def _short(weights: Weights, call: AnyCall) -> tuple[Any, ...]:
-    """Return what a call compares and runs."""
+    """Return the fields that a call compares and runs."""
     return weights.given(), weights.tensors, weights.tracked, weights.version, call.function()
 
 

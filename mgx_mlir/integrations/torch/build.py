@@ -1,4 +1,4 @@
-"""From a frozen graph to a compiled program, and what is said where that is not possible."""
+"""Compile of a frozen graph, and the errors of graphs that cannot be compiled."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from mgx_mlir.programs.program_ir import ProgramIR, result_types
 
 @contextmanager
 def alone() -> Iterator[None]:
-    """Trace without the state of the trace that Dynamo is in."""
+    """Trace without the state of Dynamo's own trace."""
     with interrupts.at_once(), tracing(None), quiet(), torch.no_grad():
         yield
 
@@ -46,14 +46,14 @@ def exported(frozen: Frozen) -> torch.export.ExportedProgram:
                 dynamic_shapes=frozen.dynamic_shapes if frozen.examples else None,
                 strict=False,
             )
-    except Exception as e:  # torch raises of many kinds
+    except Exception as e:  # torch raises exceptions of many kinds
         raise UnsupportedModel(f"torch.export cannot export the graph: {first_line(e)}") from e
     _refuse_other_types(made, frozen)
     return made
 
 
 def _refuse_other_types(made: torch.export.ExportedProgram, frozen: Frozen) -> None:
-    """Raise UnsupportedModel where the export has results of other types than Dynamo's trace."""
+    """Raise UnsupportedModel if the export has results of other types than Dynamo's trace."""
     values = {n.name: n.meta.get("val") for n in made.graph.nodes}
     names = made.graph_signature.user_outputs
     problems = [
@@ -68,16 +68,16 @@ def _refuse_other_types(made: torch.export.ExportedProgram, frozen: Frozen) -> N
 
 
 def build(frozen: Frozen, options: TorchOptions, target: str) -> CompiledProgram | None:
-    """Compile a graph; None where it computes nothing, and writes to nothing.
+    """Compile a graph; return None if it computes nothing, and writes to nothing.
 
-    Raises what `read` raises, and what `mgx_mlir.compile` does.
+    Raises the errors of `read` and of `mgx_mlir.compile`.
     """
     found = read(frozen)
     return None if found is None else compiled(found, options, target)
 
 
 def read(frozen: Frozen) -> ProgramIR | None:
-    """Read a graph; None where it computes nothing, and writes to nothing.
+    """Read a graph; return None if it computes nothing, and writes to nothing.
 
     Raises Writes, UnsupportedModel, UsageError.
     """
@@ -101,7 +101,7 @@ def read(frozen: Frozen) -> ProgramIR | None:
 
 
 class Writes(Exception):
-    """Arguments that the graph writes to, by their places."""
+    """Raised with the indices of the arguments that the graph writes to."""
 
     def __init__(self, places: set[int]) -> None:
         super().__init__()
@@ -109,7 +109,7 @@ class Writes(Exception):
 
 
 def refuse_writes(names: Iterable[str], frozen: Frozen, signature: Any) -> None:
-    """Raise Writes where inputs of an exported graph are written to."""
+    """Raise Writes if inputs of an exported graph are written to."""
     places = dict(zip(signature.user_inputs, frozen.inputs, strict=True))
     held = {**signature.inputs_to_buffers, **signature.inputs_to_parameters}
     at = {n: int(w.rpartition("_")[2]) for n, w in held.items() if w.startswith("weight_")}
@@ -119,7 +119,7 @@ def refuse_writes(names: Iterable[str], frozen: Frozen, signature: Any) -> None:
 
 
 def _written(made: torch.export.ExportedProgram) -> Iterator[str]:
-    """List the inputs that an exported graph writes to, themselves or through views."""
+    """List the inputs that an exported graph writes to, directly or through views."""
     for node in made.graph.nodes:
         schema = getattr(node.target, "_schema", None)
         if schema is None or not schema.is_mutable:
@@ -142,7 +142,7 @@ def _root(value: Any) -> Any:
 
 
 def compiled(found: ProgramIR, options: TorchOptions, target: str, **more: Any) -> CompiledProgram:
-    """Compile a program that was read with the options of the backend."""
+    """Compile a program that was read, with the options of the backend."""
     source: Any = found
     if options.fp16 or options.bf16:
         source = program.of(found)

@@ -1,4 +1,4 @@
-"""A compiled graph as a function of tensors: arguments in, results and writes out."""
+"""A compiled graph as a function of tensors, which may write to its arguments."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ Run = Callable[[Sequence[Any]], list[Any]]
 
 
 class Weights:
-    """The tensors that a program holds, as they were when it was compiled.
+    """Tensors that a program holds as constants, as they were when it was compiled.
 
-    `tracked` are those that say when they are written to, and `version` is how often they were.
+    `tracked` are the tensors with a version counter, and `version` is the sum of the counters.
     """
 
     def __init__(self, places: Sequence[int], tensors: Sequence[torch.Tensor]) -> None:
@@ -41,11 +41,13 @@ class Weights:
         self.version = sum(self._versions)
 
     def are(self, args: Sequence[Any]) -> bool:
-        """Return whether a call gives these tensors."""
+        """Return whether a call passes these tensors."""
         return all(map(is_, [args[i] for i in self.places], self.tensors))
 
     def given(self) -> Callable[[Sequence[Any]], Sequence[Any]]:
-        """Return a function of a call's arguments: what it gives in the places of the weights."""
+        """Return a function that takes a call's arguments and returns those at the weights'
+        indices.
+        """
         if len(self.places) > 1:
             return itemgetter(*self.places)
         if not self.places:
@@ -54,7 +56,7 @@ class Weights:
         return lambda args: (args[only],)
 
     def changed(self) -> tuple[int, ...]:
-        """Return the places of those that were written to."""
+        """Return the indices of tensors that were written to."""
         versions = dict(zip(map(id, self.tracked), self._versions, strict=True))
         return tuple(
             i
@@ -66,9 +68,9 @@ class Weights:
 class Call:
     """Runs a program on the arguments of a graph.
 
-    Inputs cross without a copy where they lie without gaps; results own their memory. What the
-    graph writes to its arguments is written to them; a result that is a view of an argument, or of
-    another result, is one here too, and strides are those of eager.
+    Contiguous inputs pass without a copy; results own their memory. Writes of the graph to its
+    arguments reach the caller's tensors. A result that eager makes a view of an argument, or of
+    another result, is a view here too. Strides are those of eager.
     """
 
     def __init__(self, frozen: Frozen, run: Run | None) -> None:
@@ -88,7 +90,7 @@ class Call:
     def __call__(self, args: Sequence[Any]) -> list[Any]:
         """Return the results of the graph, in order. Errors: RunError."""
         if any(args[i] != n for i, n in self._fixed.items()):
-            raise SizesRefused("the graph was compiled for other numbers")
+            raise SizesRefused("the graph was compiled for other values of its number arguments")
         if self._run is None:
             return self._all(args, ())
         given = [args[i] for i in self._inputs]
@@ -104,7 +106,7 @@ class Call:
         return self._all(args, found)
 
     def function(self) -> Callable[[Sequence[Any]], list[Any]]:
-        """Return what a call does, as a function: a short one where the program does it all."""
+        """Return the call as a function, a short one if the program does all of it."""
         run, inputs = self._run, self._inputs
         if run is None or not self._plain:
             return self
@@ -130,7 +132,7 @@ class Call:
             return args[o.position]
         if isinstance(o, Constant):
             return o.value
-        # the view of an argument that the graph returns
+        # view of the argument that the graph returns
         return torch.as_strided(args[o.position].detach(), *self._numbers(o.layout, args))
 
     def _laid_out(self, value: torch.Tensor, o: Result, args: Sequence[Any]) -> torch.Tensor:
@@ -142,7 +144,7 @@ class Call:
         steps = zip(sizes, strides, value.stride(), strict=True)
         if all(n < 2 or wanted == given for n, wanted, given in steps):
             return torch.as_strided(value, sizes, strides)
-        # along a stride of 0 all elements are one
+        # along a stride of 0 all elements share one address
         once = [1 if s == 0 else n for n, s in zip(sizes, strides, strict=True)]
         made = torch.empty_strided(once, strides, dtype=value.dtype, device=value.device)
         made.copy_(value[tuple(slice(n) for n in once)])
@@ -161,7 +163,7 @@ class Call:
         return [*map(number, layout.sizes)], [*map(number, layout.strides)], number(layout.offset)
 
     def _refuse_overlap(self, given: Sequence[Any]) -> None:
-        """Raise RunError where an input that is written to lies in another one's memory."""
+        """Raise RunError if an input that is written to overlaps another one in memory."""
         places: dict[int, int] = {}
         for n, (i, t) in enumerate(zip(self._inputs, given, strict=True)):
             if not isinstance(t, torch.Tensor) or not t.numel():
@@ -169,8 +171,8 @@ class Call:
             other = places.setdefault(t.untyped_storage().data_ptr(), n)
             if other != n and (i in self._written or self._inputs[other] in self._written):
                 raise RunError(
-                    f"inputs {other} and {n} lie in the same memory, and one of them is written to",
-                    notes=["give clones, or leave the writing outside of what is compiled"],
+                    f"inputs {other} and {n} share memory, and one of them is written to",
+                    notes=["pass clones, or move the write out of the compiled function"],
                 )
 
 
@@ -180,7 +182,7 @@ def runner(made: CompiledProgram) -> Run:
         return device_runner(made)
     signature = made.signature
     stated = None if signature.gives_plain_arrays else signature.stated
-    # types that numpy has cross in one step
+    # tensors of types that numpy has pass in one step
     ports = [dtypes.from_name(p.dtype).np for p in (*signature.inputs, *signature.outputs)]
     short = stated is None and not any(crosses_as_integers(kind) for kind in ports)
     to_tensor = torch.from_numpy if short else tensor_of
@@ -195,7 +197,8 @@ def runner(made: CompiledProgram) -> Run:
                 arrays = [
                     t.numpy() if isinstance(t, tensor) else np.asarray(t, int64) for t in given
                 ]
-            except (TypeError, RuntimeError):  # a tensor with a gradient, or negated by a flag
+            # for tensors with a gradient, and lazily negated ones
+            except (TypeError, RuntimeError):
                 arrays = arrays_of(given)
         else:
             arrays = arrays_of(given)

@@ -1,4 +1,4 @@
-"""Results of a compiled graph beside those of eager: what option `check` compares."""
+"""Option `check`: comparison of a compiled graph's results with eager."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Checked:
         self._names = [getattr(n, "name", "a constant") for n in output.args[0]]
 
     def __call__(self, args: Sequence[Any]) -> Sequence[Any]:
-        """Return the results of the graph. RunError where they are not those of eager."""
+        """Return the results of the graph. RunError if they differ from eager."""
         if not self._open:
             return self._call(args)
         with torch.no_grad():
@@ -44,7 +44,7 @@ class Checked:
         return found
 
     def function(self) -> Callable[[Sequence[Any]], Sequence[Any]]:
-        """Return what a call does, as a function."""
+        """Return the call as a function."""
         return self
 
 
@@ -52,7 +52,7 @@ def refuse_difference(
     names: Iterable[str], found: Iterable[Any], wanted: Iterable[Any], again: Iterable[Any],
     limits: Tolerances, *, strides: bool = True,
 ) -> None:  # fmt: skip
-    """Raise RunError that names the values which differ; warn of those that eager draws."""
+    """Raise RunError that names the values which differ; warn of random ones."""
     problems: list[str] = []
     drawn: list[str] = []
     for name, value, want, other in zip(names, found, wanted, again, strict=True):
@@ -62,17 +62,17 @@ def refuse_difference(
         problems += [f"{name}: {p}" for p in _problems(value, want, limits, strides)]
     if drawn:
         warnings.warn(
-            f"not checked, since two runs of eager differ: {', '.join(drawn)}", stacklevel=3
+            f"not checked, because two runs of eager differ: {', '.join(drawn)}", stacklevel=3
         )
     if problems:
         raise RunError(
             "the compiled graph differs from eager:\n  " + "\n  ".join(problems),
-            notes=["options={'check': False} leaves the comparison out"],
+            notes=["options={'check': False} skips the comparison"],
         )
 
 
 def limits_of(low: bool) -> Tolerances:
-    """Return the limits of a comparison; `low`: for numbers computed in short floats."""
+    """Return the limits of a comparison; `low`: for values computed in floats of 16 or 8 bits."""
     return LOW_PRECISION if low else FULL_PRECISION
 
 
@@ -96,7 +96,7 @@ def _problems(value: Any, want: Any, limits: Tolerances, strides: bool) -> list[
 
 
 def _all_undefined(value: torch.Tensor, want: torch.Tensor) -> bool:
-    """Return whether no element is finite, and all are equal: a comparison has none to judge."""
+    """Return whether no element is finite and all are equal: nothing can be compared then."""
     if not want.is_floating_point() or torch.isfinite(want).any():
         return False
     return torch.equal(value.nan_to_num(2.0, 1.0, -1.0), want.nan_to_num(2.0, 1.0, -1.0))
@@ -115,14 +115,14 @@ def _kind(t: torch.Tensor) -> str:
 
 
 def _run(eager: fx.GraphModule, args: Sequence[Any]) -> list[Any]:
-    """Return eager's results, and its tensor arguments after the run; the caller's stay."""
+    """Run eager on copies; return its results, and its tensor arguments after the run."""
     given = pytree.tree_map(lambda x: x.clone() if isinstance(x, torch.Tensor) else x, list(args))
     given = [_like(a, g) for a, g in zip(args, given, strict=True)]
     return [*eager(*given), *(t for _, t in _tensors(given))]
 
 
 def _like(value: Any, copy: Any) -> Any:
-    """Return a copy with the strides of a value: some operators follow them."""
+    """Return a copy with a value's strides: some operators depend on them."""
     if not isinstance(value, torch.Tensor) or copy.stride() == value.stride():
         return copy
     span = 1 + sum((n - 1) * s for n, s in zip(value.shape, value.stride(), strict=True))

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 class Counters:
     """Counts since the start, or since `clear`."""
 
-    graphs: int = 0  # graphs that Dynamo gave to the backend
-    # programs compiled for them: one per graph, another where its weights differ or change
+    graphs: int = 0  # graphs that Dynamo passed to the backend
+    # compiled programs: one per graph, and more if its weights differ or change
     programs: int = 0
     eager: int = 0  # nodes that were left to torch
 

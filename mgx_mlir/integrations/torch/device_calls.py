@@ -1,7 +1,7 @@
-"""Calls of programs for a GPU with tensors: results stay there, in order on the caller's stream.
+"""Calls of a GPU's programs with tensors: results stay there, ordered on the caller's stream.
 
-A call that was recorded as a graph waits for nothing: it is asked of the current stream, between
-copies from the tensors' memory and to that of new ones. Other calls are waited for.
+A call that was recorded as a HIP graph is asynchronous. It is launched on the current stream,
+between copies from the tensors' memory and to that of new ones. Other calls are synchronous.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Shapes = tuple[tuple[int, ...], ...]
 def device_runner(made: IreeProgram) -> Run:
     """Return the function that runs a program on tensors, or numbers, in the order of its inputs.
 
-    Results are in the GPU's memory where one of the inputs is. Errors: RunError, SizesRefused.
+    Results are in the GPU's memory if one of the inputs is. Errors: RunError, SizesRefused.
     """
     known: dict[Shapes, Callable[[Sequence[Any]], list[Any] | None]] = {}
     signature, tensor = made.signature, torch.Tensor
@@ -67,7 +67,7 @@ def _is_there(t: Any) -> bool:
 
 
 def _arguments(device: Any, given: Sequence[Any]) -> list[Any]:
-    """Return inputs as tensors of the device, whose values are there, and arrays."""
+    """Return inputs as arrays and as tensors of the device, whose values are complete."""
     there = [t for t in given if _is_there(t)]
     held = iter(device_tensors_of(device, there) if there else ())
     return [
@@ -81,7 +81,7 @@ def _arguments(device: Any, given: Sequence[Any]) -> list[Any]:
 
 
 def _launched(module: Any, given: Sequence[Any]) -> list[Any]:
-    """Make a call that is waited for."""
+    """Make a synchronous call."""
     inputs = _arguments(module.device, given)
     if not any(map(_is_there, given)):
         return [tensor_of(a) for a in module.run(inputs)]
@@ -91,7 +91,7 @@ def _launched(module: Any, given: Sequence[Any]) -> list[Any]:
 def _prepared(
     made: IreeProgram, module: GraphModule, recorded: Replay
 ) -> Callable[[Sequence[Any]], list[Any] | None]:
-    """Return the function of a recorded call: None for inputs that are not as it takes them."""
+    """Return the function of a recorded call: None for inputs of another form."""
     index, is_lost = module.device.index, type(module.device).is_lost.__get__
     tensor, empty, int64 = torch.Tensor, torch.empty, np.int64
     kinds = [_kind_of(p.dtype) for p in module.inputs]
@@ -121,7 +121,7 @@ def _prepared(
             if t.get_device() == index:
                 is_there = True
             elif t.is_cpu:
-                has_host = True  # page-locked memory is read behind the call
+                has_host = True  # page-locked memory is read after the call returns
             else:
                 return None
             sources.append(t.data_ptr())
@@ -146,7 +146,7 @@ def _prepared(
 def _current_stream(index: int) -> Callable[[], int]:
     """Return a function that gives the address of a device's current stream."""
     raw = getattr(torch._C, "_cuda_getCurrentRawStream", None)
-    if raw is not None:  # a tenth of the time of an object for the stream
+    if raw is not None:  # a tenth of the time that an object for the stream takes
         return lambda: raw(index)
     return lambda: torch.cuda.current_stream(index).cuda_stream
 

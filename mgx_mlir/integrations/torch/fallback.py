@@ -1,4 +1,4 @@
-"""Refused functions: the table that names them, and graphs of which torch runs a part."""
+"""Unsupported functions: a table of them, and graphs of which torch runs a part."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _Kind = tuple[Any, ...]
 
 @dataclass(frozen=True)
 class Row:
-    """An operator that cannot be compiled: how often it is there, its share of eager's time."""
+    """An unsupported operator: its number of nodes, and its share of eager's time."""
 
     operator: str
     count: int
@@ -40,18 +40,18 @@ class Row:
 
 
 def with_eager(frozen: Frozen, options: TorchOptions, target: str, failed: MgxError) -> Call:
-    """Return the call of a graph of which torch runs what could not be compiled.
+    """Return the call of a graph whose unsupported operators torch runs.
 
-    torch runs the operators that draw random numbers, whatever the options. For others the options
-    have to say so: else the error has a table of them. Raises `failed` where no operator is to
-    blame.
+    torch always runs the operators that draw random numbers. For others option `fallback` has to
+    say so; without it the error has a table of them. Raises `failed` if no operator is the cause.
     """
     graph = _decomposed(frozen, failed)
     drawn = _drawn(graph)
     if drawn:
         with suppress(MgxError):  # the search below names the operators
             return Call(frozen, _partitioned(graph, drawn, options, target))
-        graph = _decomposed(frozen, failed)  # the parts took the other one's nodes
+        # partitioning has consumed the nodes of the first graph
+        graph = _decomposed(frozen, failed)
         drawn = _drawn(graph)
     bad = _unsupported(graph)
     if bad.keys() <= drawn.keys():
@@ -72,12 +72,12 @@ def with_eager(frozen: Frozen, options: TorchOptions, target: str, failed: MgxEr
 
 
 def _decomposed(frozen: Frozen, failed: MgxError) -> fx.GraphModule:
-    """Return a graph of core operators. Raises `failed` where it cannot be exported."""
+    """Return a graph of core operators. Raises `failed` if it cannot be exported."""
     try:
         made = exported(frozen)
         with alone():
             graph = made.run_decompositions({}).module()
-    except Exception:  # such a graph has no operators to tell
+    except Exception:  # a graph that cannot be exported has no operators to name
         raise failed from None
     if not isinstance(graph, fx.GraphModule):
         raise failed
@@ -85,7 +85,7 @@ def _decomposed(frozen: Frozen, failed: MgxError) -> fx.GraphModule:
 
 
 def _drawn(graph: fx.GraphModule) -> dict[fx.Node, str]:
-    """Return the nodes that draw random numbers, and why they stay with torch."""
+    """Return the nodes that draw random numbers, each with the reason that torch runs it."""
     return {n: DRAWS for n in graph.graph.nodes if _is_operator(n) and draws(n)}
 
 
@@ -99,12 +99,12 @@ def table_of(rows: Sequence[Row]) -> str:
 
 
 def _unsupported(graph: fx.GraphModule) -> dict[fx.Node, str]:
-    """Return the nodes that cannot be compiled, each tried alone, and why."""
+    """Return the nodes that cannot be compiled, each tried alone, with the reason."""
     known: dict[_Kind, str] = {}
     found: dict[fx.Node, str] = {}
     for node in graph.graph.nodes:
         if not _is_operator(node) or node.meta.get("val") is None:
-            continue  # a check of the trace gives nothing
+            continue  # a check of the trace has no result
         kind = _kind(node)
         if kind not in known:
             known[kind] = _problem(graph, node)
@@ -134,7 +134,7 @@ def _kind(node: fx.Node) -> _Kind:
 
 
 def _problem(graph: fx.GraphModule, node: fx.Node) -> str:
-    """Return why a node alone cannot be read, or an empty text."""
+    """Return why a node alone cannot be read, "" if it can."""
     single, made = fx.Graph(), dict[fx.Node, fx.Node]()
     for source in node.all_input_nodes:
         made[source] = single.placeholder(source.name)
@@ -148,12 +148,12 @@ def _problem(graph: fx.GraphModule, node: fx.Node) -> str:
     try:
         frozen = freeze(module, [_sample(n) for n in made.values()], weights=lambda *_: False)
         if not frozen.computes:
-            return ""  # a view of its operand, which a program has no trouble with
+            return ""  # a view of its operand, which every program supports
         with alone():
             program_of_export(onnx_of_exported(exported(frozen)))
     except MgxError as e:
         return e.message.splitlines()[-1].strip()[:120]
-    except Exception as e:  # whatever it is, the node is left to torch
+    except Exception as e:  # any exception: the node is left to torch
         return f"{type(e).__name__}: {e}".splitlines()[0][:120]
     return ""
 
@@ -166,7 +166,7 @@ def _attribute(graph: fx.GraphModule, node: fx.Node) -> Any:
 
 
 def _sample(node: fx.Node) -> Any:
-    """Return a value for a node, of the sizes of the trace."""
+    """Return a sample value of a node, with the sizes of the trace."""
     known = node.meta.get("val")
     if isinstance(known, torch.Tensor):
         return torch.zeros([*map(hint_of, known.shape)], dtype=known.dtype)
@@ -174,7 +174,7 @@ def _sample(node: fx.Node) -> Any:
 
 
 class _Timed(fx.Interpreter):
-    """Runs a graph and notes the seconds of each node."""
+    """Interpreter of a graph that records the seconds of each node."""
 
     def __init__(self, graph: fx.GraphModule) -> None:
         super().__init__(graph)
@@ -207,13 +207,13 @@ def _rows(graph: fx.GraphModule, examples: Sequence[Any], bad: dict[fx.Node, str
 def _partitioned(
     graph: fx.GraphModule, bad: dict[fx.Node, str], options: TorchOptions, target: str
 ) -> Callable[[Sequence[Any]], list[Any]]:
-    """Return a graph's function, in which each part without bad nodes is compiled."""
+    """Return a graph's function, with each part without unsupported nodes compiled."""
 
     class Support(OperatorSupport):
         def is_node_supported(self, submodules: Any, node: fx.Node) -> bool:
             return node not in bad and node.op == "call_function"
 
-    # each part lies between two draws, so that these keep their order, and thus their numbers
+    # each part lies between two random draws: these keep their order, and so their values
     spans = _spans(graph)
     partitioner = CapabilityBasedPartitioner(graph, Support(), allows_single_node_partition=True)
     parts = [
@@ -237,7 +237,7 @@ def _partitioned(
 
 
 def _spans(graph: fx.GraphModule) -> dict[fx.Node, int]:
-    """Return how many draws stand before each node, a drawing one among them."""
+    """Return the number of random draws before each node, counting the node itself."""
     spans, count = dict[fx.Node, int](), 0
     for node in graph.graph.nodes:
         count += _is_operator(node) and draws(node)
@@ -246,7 +246,7 @@ def _spans(graph: fx.GraphModule) -> dict[fx.Node, int]:
 
 
 def _in_spans(graph: fx.Graph, spans: dict[fx.Node, int]) -> None:
-    """Put the nodes of a graph with fused parts in the order of the draws.
+    """Sort the nodes of a graph with fused parts by the draws before them.
 
     A node depends on none of a later span: a stable sort keeps operands ahead of their users.
     """
@@ -260,7 +260,7 @@ def _in_spans(graph: fx.Graph, spans: dict[fx.Node, int]) -> None:
 
 
 def _computes(node: fx.Node) -> bool:
-    """Return whether a node is worth a program: it is not only about sizes."""
+    """Return whether a node computes on tensors, and not only on sizes."""
     return node.target is not operator.getitem and isinstance(node.meta.get("val"), torch.Tensor)
 
 

@@ -1,4 +1,4 @@
-"""Dynamo's graphs as modules that torch.export takes: weights held, sizes read from the inputs."""
+"""Dynamo's graphs as modules for torch.export: weights held, sizes read from the inputs."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ class Layout:
 
     @property
     def symbols(self) -> set[Any]:
-        """Return the symbols that its numbers are made of."""
+        """Return the symbols in its sizes, strides and offset."""
         each = (n for n in (*self.sizes, *self.strides, self.offset) if isinstance(n, torch.SymInt))
         return {s for n in each for s in n.node.expr.free_symbols}
 
     @property
     def in_order(self) -> bool:
-        """Return whether elements are known to lie in order, without gaps."""
+        """Return whether elements are known to be in row-major order, without gaps."""
         return self._follows(lone=False)
 
     @property
     def is_contiguous(self) -> bool:
-        """Return whether strides are known to be those of a new tensor, of dims of 1 too."""
+        """Return whether strides are known to be a new tensor's, also for dims of size 1."""
         return self._follows(lone=True)
 
     def _follows(self, *, lone: bool) -> bool:
@@ -54,7 +54,7 @@ class Layout:
 
 
 def _expression(n: Any) -> Any:
-    """Return a size as an expression: to compare symbols themselves would add guards."""
+    """Return a size as a sympy expression: comparing SymInts would add guards."""
     return n.node.expr if isinstance(n, torch.SymInt) else n
 
 
@@ -75,7 +75,7 @@ class Argument:
 
 @dataclass(frozen=True)
 class Constant:
-    """A result that the graph knows: None or a number."""
+    """A constant result: None or a number."""
 
     value: Any
 
@@ -86,14 +86,14 @@ class Result:
 
     index: int  # index among the program's results
     number: bool = False  # graph gives a Python number
-    layout: Layout | None = None  # layout in eager mode; None where elements lie plainly in order
-    # result is a view of what the program computes, in memory that others may share; else a copy
+    layout: Layout | None = None  # layout in eager; None for a row-major tensor without gaps
+    # true: the result is a view of a computed tensor whose memory others may share; else a copy
     view: bool = False
 
 
 @dataclass(frozen=True)
 class Again:
-    """A result that is an earlier one."""
+    """A result that is an earlier result itself."""
 
     position: int  # index among the graph's results
 
@@ -106,7 +106,7 @@ class Frozen:
     """A graph whose weights are attributes."""
 
     module: fx.GraphModule
-    inputs: list[int]  # indices of the graph's arguments that are given at each call
+    inputs: list[int]  # indices of the graph's arguments that are passed at each call
     held: list[int]  # indices of the graph's arguments that are weights
     # indices of inputs that the graph writes to; their new values follow the results
     written: list[int]
@@ -115,16 +115,16 @@ class Frozen:
     outputs: list[Output]
     # symbol -> source of its size: (argument, dim) of a tensor, or (argument, None) of a number
     symbols: dict[Any, tuple[int, int | None]] = field(default_factory=dict)
-    results: tuple[Any, ...] = ()  # values that the trace has of the results
-    fixed: dict[int, int] = field(default_factory=dict)  # index of an argument -> its one value
+    results: tuple[Any, ...] = ()  # values of the results in the trace
+    fixed: dict[int, int] = field(default_factory=dict)  # index of an argument -> its only value
 
     @property
     def computes(self) -> bool:
-        """Return whether there may be anything to compute: a result, or what is written."""
+        """Return whether the graph computes a result or writes to an input."""
         return bool(self.written or self.results) or any(map(_may_write, self.module.graph.nodes))
 
 
-# methods and functions that give views, sizes and types, and write to nothing
+# methods and functions that return views, sizes and types, and do not write
 _READS = {
     "_check", "as_strided", "chunk", "detach", "diagonal", "dim", "eq", "expand", "expand_as",
     "flatten", "getattr", "getitem", "movedim", "narrow", "numel", "permute", "reshape", "select",
@@ -134,7 +134,7 @@ _READS = {
 
 
 def _may_write(node: fx.Node) -> bool:
-    """Return whether a node may write to an operand, as far as its target tells."""
+    """Return whether a node may write to an operand, as far as its target shows."""
     if node.op not in ("call_method", "call_function", "call_module"):
         return False
     if hasattr(node.target, "_schema"):
@@ -144,17 +144,17 @@ def _may_write(node: fx.Node) -> bool:
 
 
 def value_of(node: fx.Node) -> Any:
-    """Return what the trace knows of a node's value: a fake tensor, a symbol, a number."""
+    """Return a node's value in the trace: a fake tensor, a symbol, a number."""
     return node.meta["example_value"] if "example_value" in node.meta else node.meta.get("val")
 
 
 def is_weight(node: fx.Node) -> bool:
-    """Return whether Dynamo says that an input is a parameter or buffer of a module."""
+    """Return whether Dynamo marks an input as a parameter or buffer of a module."""
     return bool((node.meta.get("tensor_dict") or {}).get("_dynamo_static_input_type"))
 
 
 def wrapped_floats(gm: fx.GraphModule) -> list[str]:
-    """Return the symbols of Python floats that Dynamo gives as tensors, so as to take any value."""
+    """Return the symbols of Python floats that Dynamo passes as tensors, so that any value fits."""
     found: list[str] = []
     for node in gm.graph.nodes:
         if node.op != "placeholder" or not getattr(
@@ -174,13 +174,13 @@ def freeze(
 ) -> Frozen:  # fmt: skip
     """Rebuild a graph on its tensor inputs alone.
 
-    `weights` says of a placeholder and its example whether it is one; `loose` are places of
-    weights that are inputs all the same, and so are those that are `written` to. Sizes come from
-    the inputs' dims. With `fix_numbers` integers are constants.
+    `weights` returns whether a placeholder, with its example, is a weight. `loose` and `written`
+    are indices of weights that stay inputs; `written` ones are written to. Sizes come from the
+    inputs' dims. With `fix_numbers` integers are constants.
     """
     root, graph = nn.Module(), fx.Graph()
     places = [n for n in gm.graph.nodes if n.op == "placeholder"]
-    made: dict[fx.Node, Any] = {}  # a node, or a number that is known
+    made: dict[fx.Node, Any] = {}  # value of each node: a new node, or a known number
     inputs: list[int] = []
     held: list[int] = []
     shapes: list[Any] = []
@@ -237,7 +237,8 @@ def freeze(
     for i in held:
         made[places[i]] = graph.get_attr(f"weight_{i}")
     size_of = torch.ops.aten.sym_size.int
-    for a, d, b, e in equal:  # dims that the trace found equal stay so, and are simpler for it
+    # dims that the trace proved equal share a symbol, which makes its expressions simpler
+    for a, d, b, e in equal:
         same = graph.call_function(
             operator.eq,
             (graph.call_function(size_of, (a, d)), graph.call_function(size_of, (b, e))),
@@ -253,7 +254,7 @@ def freeze(
             continue
         else:
             raise UnsupportedModel(f"graph input '{node.name}' is a {type(value).__name__}")
-    # written to are copies, which the graph returns: it has no other effect
+    # values of written inputs are copies, which the graph returns: it has no other effect
     order = [i for i in inputs if i in written]
     copies = [graph.call_function(torch.clone, (made[places[i]],)) for i in order]
     made.update({places[i]: copy for i, copy in zip(order, copies, strict=True)})
@@ -283,7 +284,7 @@ def freeze(
             continue
         known = [made[n] for n in node.all_input_nodes]
         if _is_number(value_of(node)) and not any(isinstance(n, fx.Node) for n in known):
-            made[node] = _computed(node, made)  # Dynamo made constants of its operands
+            made[node] = _computed(node, made)  # Dynamo made constants of the node's operands
             continue
         made[node] = graph.node_copy(node, made.__getitem__)
         made[node].target = _FOR_REAL.get(node.target, node.target)
@@ -298,7 +299,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _computed(node: fx.Node, made: dict[fx.Node, Any]) -> Any:
-    """Return the number that a node gives for numbers."""
+    """Compute a node whose operands are numbers."""
     args, kwargs = fx.map_arg((node.args, node.kwargs), made.__getitem__)
     if node.op == "call_method":
         return getattr(args[0], str(node.target))(*args[1:], **kwargs)
@@ -306,7 +307,7 @@ def _computed(node: fx.Node, made: dict[fx.Node, Any]) -> Any:
 
 
 def _enter_autocast(*how: Any) -> torch.autocast:
-    """Turn autocast on: torch's function of a graph is only noted down by torch.export."""
+    """Turn autocast on: torch.export only records torch's function for it."""
     return torch.autocast(*how).__enter__()
 
 
@@ -315,11 +316,11 @@ def _exit_autocast(mode: torch.autocast) -> None:
 
 
 def _checkpointed(body: Callable[..., Any], *args: Any, **_: Any) -> Any:
-    """Run what a gradient would run again."""
+    """Run a checkpointed function, which only a gradient would recompute."""
     return body(*args)
 
 
-# functions of Dynamo's graphs that torch.export takes in another form
+# functions of Dynamo's graphs, and the form of each that torch.export accepts
 _FOR_REAL: dict[Any, Callable[..., Any]] = {
     torch.ops.higher_order.tag_activation_checkpoint: _checkpointed,
     torch.amp.autocast_mode._enter_autocast: _enter_autocast,
@@ -328,12 +329,12 @@ _FOR_REAL: dict[Any, Callable[..., Any]] = {
 
 
 def hint_of(size: Any) -> int:
-    """Return a size as it is in the trace. `int` of a symbol would have Dynamo guard it."""
+    """Return a size's value in the trace. `int` of a symbol would make Dynamo guard it."""
     return int(size.node.hint) if isinstance(size, torch.SymInt) else int(size)
 
 
 def _example(value: Any) -> Any:
-    """Return an example as the trace takes it: without a gradient, and real."""
+    """Return an example input without a gradient, as a real tensor."""
     if not isinstance(value, torch.Tensor):
         return value
     if type(value).__name__ == "FakeTensor":
@@ -349,12 +350,12 @@ def _finish(
     symbols: dict[Any, tuple[int, int | None]],
     copies: Sequence[fx.Node],
 ) -> tuple[list[Output], tuple[Any, ...]]:
-    """Make the output node of what a program computes.
+    """Make the output node of the computed values.
 
-    Returns the results of the whole graph, in order, and the values of what is computed.
+    Returns the results of the whole graph, in order, and the computed values.
     """
     at = {p: i for i, p in enumerate(places)}
-    # an operator that writes to a tensor returns it: nodes of one tensor
+    # an operator that writes to a tensor returns it: both nodes are one tensor
     first: dict[int, fx.Node] = {}
     for p in places:
         first.setdefault(id(value_of(p)), p)
@@ -386,7 +387,7 @@ def _finish(
             continue
         given[out] = len(found)
         alias = _alias(value, memory, symbols)
-        # a view in another type is computed: as_strided keeps that of the argument
+        # a view of another type is computed: as_strided would keep the argument's type
         if alias is not None and value_of(places[alias.position]).dtype == value.dtype:
             found.append(alias)
             continue
@@ -400,7 +401,7 @@ def _finish(
         number = not isinstance(value, torch.Tensor)
         found.append(Result(index, number, layout, owner is not None))
     if not computed and not copies and any(map(_asserts, node.graph.nodes)):
-        # a program has a result: that of an assertion waits for it
+        # an assertion needs a result to depend on
         waits = graph.call_function(torch.ones, (1,))
         graph.output((waits,))
         return found, (torch.ones(1),)
@@ -409,7 +410,7 @@ def _finish(
 
 
 def _asserts(node: fx.Node) -> bool:
-    """Return whether a node asserts something about values; of sizes torch has guards."""
+    """Return whether a node asserts something about values; torch guards sizes itself."""
     name = getattr(node.target, "__name__", "").partition(".")[0]
     if name in ("_assert_async", "_assert_scalar"):
         return True
@@ -426,7 +427,7 @@ def _storage(value: Any) -> int | None:
         return None
     try:
         return value.untyped_storage()._cdata
-    except NotImplementedError:  # inside of torch.vmap and torch.func
+    except NotImplementedError:  # raised inside of torch.vmap and torch.func
         return None
 
 
@@ -441,7 +442,7 @@ def _alias(
 
 
 def _layout(value: Any, symbols: dict[Any, Any]) -> Layout | None:
-    """Return how a result lies in memory, None where nobody can know before a call."""
+    """Return a result's memory layout, None if it is unknown before a call."""
     if not isinstance(value, torch.Tensor) or value.layout != torch.strided:
         return None
     layout = Layout.of(value)
@@ -453,8 +454,8 @@ def _owners(
 ) -> dict[int | None, fx.Node]:
     """Return the values whose memory results are views of, by storage.
 
-    Results themselves, or values that have no more elements than the results in their memory: what
-    is larger would be computed for a part of it.
+    These are results, or values with no more elements than the results in their memory. A larger
+    value would be computed for only a part of it.
     """
     shown: dict[int | None, int] = {}
     for value in map(value_of, results):
@@ -480,6 +481,6 @@ def _elements(value: torch.Tensor) -> int:
 
 
 def _covers(value: torch.Tensor) -> bool:
-    """Return whether a tensor in order is all of its memory."""
+    """Return whether a row-major tensor covers its whole storage."""
     size = value.untyped_storage().nbytes()
     return hint_of(size) == _elements(value) * value.element_size()

@@ -1,4 +1,4 @@
-"""The call of a graph whose program is compiled behind it: eager answers until it is there."""
+"""Calls of a graph that is compiled in the background: eager answers until the program is ready."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Run = Callable[[Sequence[Any]], Sequence[Any]]
 class Later:
     """Runs the graph module until `work` has made the call of its program.
 
-    keep_eager: a compile that fails is a warning, and the graph stays with torch.
+    keep_eager: a failed compile is a warning, and torch keeps running the graph.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class Later:
         except MgxError as e:
             if not self._keep:
                 raise
-            warnings.warn(f"the graph stays with torch: {e.message}", stacklevel=4)
+            warnings.warn(f"torch keeps running the graph: {e.message}", stacklevel=4)
             self._run = self._by_eager
         else:
             self._run = None if found is None else found.function()
@@ -61,7 +61,7 @@ class Later:
             return self._eager(*args)
 
     def function(self) -> Run:
-        """Return what a call does, as a function."""
+        """Return the call as a function."""
         return self
 
 

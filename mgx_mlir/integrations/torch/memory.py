@@ -1,4 +1,4 @@
-"""Tensors of torch as arrays, and arrays as tensors; nothing is copied that lies without gaps."""
+"""Conversion between tensors and arrays; contiguous data is not copied."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from mgx_mlir.runtime.device_memory import DeviceTensor, from_capsule, refuse_ot
 from mgx_mlir.runtime.gpu_calls import stream_synchronize
 from mgx_mlir.runtime.gpu_streams import note_reader
 
-# types that numpy lacks cross as integers of the same size
+# tensors of types that numpy lacks pass as integers of the same size
 _AS: dict[torch.dtype, tuple[torch.dtype, np.dtype[Any]]] = {
     torch.bfloat16: (torch.int16, np.dtype(ml_dtypes.bfloat16)),
     torch.float8_e4m3fn: (torch.uint8, np.dtype(ml_dtypes.float8_e4m3fn)),
@@ -32,7 +32,7 @@ _BACK = {kind: (np.dtype(f"u{kind.itemsize}" if kind.itemsize == 1 else "i2"), t
 
 
 def array_of(t: torch.Tensor) -> np.ndarray:
-    """Return a tensor's memory as an array; a copy of one with gaps, or of another device."""
+    """Return a tensor's memory as an array; copy if it has gaps, or is on another device."""
     if t.requires_grad:
         t = t.detach()
     if not t.is_contiguous():
@@ -55,13 +55,13 @@ def tensor_of(a: np.ndarray) -> torch.Tensor:
 
 
 def crosses_as_integers(kind: np.dtype[Any]) -> bool:
-    """Return whether numpy lacks a type, whose tensors cross as integers."""
+    """Return whether numpy lacks a type, so that its tensors pass as integers."""
     return kind in _BACK
 
 
 @functools.cache
 def dtype_of(kind: torch.dtype) -> DType:
-    """Return the element type of a torch type. RunError for types that no program has."""
+    """Return the element type for a torch type. RunError for types that programs lack."""
     if kind in _AS:
         return dtypes.from_numpy(_AS[kind][1])
     try:
@@ -71,11 +71,11 @@ def dtype_of(kind: torch.dtype) -> DType:
 
 
 def device_tensors_of(device: Device, tensors: Sequence[Any]) -> list[DeviceTensor]:
-    """Take tensors in a device's memory, without a copy where they lie without gaps.
+    """Take tensors in a device's memory; contiguous ones without a copy.
 
-    Their values are there: what the caller's current stream was asked to do is waited for. Copies
-    of those with gaps are asked of that stream, ahead of the wait. What is given back by this call
-    may be read by that stream behind it (`note_reader`).
+    The function waits for the caller's current stream, so that the values are complete. Copies of
+    tensors with gaps are launched on that stream before the wait. That stream may read the returned
+    tensors after the call (`note_reader`).
     """
     packed = [t.detach().contiguous() for t in tensors]
     for t in packed:
@@ -83,5 +83,5 @@ def device_tensors_of(device: Device, tensors: Sequence[Any]) -> list[DeviceTens
     stream = torch.cuda.current_stream(device.index).cuda_stream
     stream_synchronize(device, stream)
     note_reader(device, stream)
-    # `__dlpack__` would order streams once more, in Python
+    # `__dlpack__` would synchronize streams once more, in Python
     return [from_capsule(device, to_dlpack(t), dtype_of(t.dtype)) for t in packed]

@@ -23,9 +23,9 @@ class TorchOptions:
     fp16: bool = False  # computation in fp16; inputs and results keep their types
     bf16: bool = False  # computation in bf16; inputs and results keep their types
     exhaustive_tune: bool = False  # tuning, as for `mgx_mlir.compile`
-    # operators that cannot be compiled: "error" raises, "eager" leaves them to torch and warns
+    # unsupported operators: "error" raises, "eager" leaves them to torch and warns
     fallback: str = "error"
-    background: bool = False  # eager answers until the graph's program is compiled
+    background: bool = False  # eager runs until the graph's program is compiled
     check: bool = False  # first call of a graph is compared with eager; a difference is an error
 
     @staticmethod
@@ -59,7 +59,7 @@ class TorchOptions:
         return made
 
     def compile_options(self) -> dict[str, Any]:
-        """Return what `mgx_mlir.compile` takes of them, apart from the target."""
+        """Return those that are options of `mgx_mlir.compile`, except the target."""
         found: dict[str, Any] = {"threads": self.threads, "exhaustive_tune": self.exhaustive_tune}
         return {**found, "arch": self.arch} if self.arch is not None else found
 

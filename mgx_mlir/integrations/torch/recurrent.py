@@ -1,7 +1,7 @@
-"""GRU and RNN in traces: what they give is told by shapes, so that their length stays dynamic.
+"""GRU and RNN in traces: their result shapes come from a formula, so that the length stays dynamic.
 
-torch runs a loop over the length to find the shapes of what nn.GRU and nn.RNN give, which makes the
-length a constant of the trace. nn.LSTM has an operator of its own for that.
+torch runs a loop over the length to infer the result shapes of nn.GRU and nn.RNN, which makes the
+length a constant of the trace. nn.LSTM has an operator with a shape function.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ _KINDS = (_aten.gru.input, _aten.rnn_tanh.input, _aten.rnn_relu.input)
 
 
 def keep_lengths_dynamic() -> None:
-    """Have traces of inference take the shapes of what GRU and RNN give from here.
+    """Register result shapes of GRU and RNN for traces of inference.
 
-    A trace that looks into them, as other backends do, gets torch's loop as before.
+    Traces of other backends, which decompose the operators, still get torch's loop.
     """
     for kind in _KINDS:
         for key, loop in list(getattr(kind, "py_kernels", {}).items()):
             if callable(loop) and not hasattr(loop, "mgx_loop"):
                 kind.py_kernels[key] = _by_shapes(loop)
         getattr(kind, "_dispatch_cache", {}).clear()
-        loop = decomposition_table.get(kind)  # for traces that keep the operator
+        loop = decomposition_table.get(kind)  # for traces that keep the operator whole
         if loop is not None and not hasattr(loop, "mgx_loop"):
             decomposition_table[kind] = _by_shapes(loop)
 
@@ -47,7 +47,7 @@ def _by_shapes(loop: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _results(given: Any, hx: Any, _params: Any, *rest: Any) -> tuple[Any, Any]:
-    """Return empty tensors like the results."""
+    """Return empty tensors of the results' shapes and types."""
     *_, bidirectional, batch_first = rest
     torch._check(given.shape[0 if batch_first else 1] == hx.shape[1])
     width = hx.shape[2] * (2 if bidirectional else 1)

@@ -1,1 +1,1 @@
-"""The Open Inference Protocol, version 2, over HTTP: parsed, checked, answered; no server."""
+"""The Open Inference Protocol, version 2: parsing, checks and answers, without a server."""

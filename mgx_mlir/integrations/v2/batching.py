@@ -1,4 +1,4 @@
-"""Requests of one model joined to one run, and its results split again."""
+"""Batching: requests of one model joined to one run, and its results split again."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Outputs = list[np.ndarray]
 
 @dataclass(frozen=True)
 class Call:
-    """One request's tensors, its rows, and the model it is for."""
+    """One request's tensors, its rows, and the model that it is for."""
 
     model: ServedModel
     inputs: Mapping[str, np.ndarray]
@@ -25,7 +25,7 @@ class Call:
 
     @property
     def key(self) -> Any:
-        """Key that calls must share to be joined: the model and all other dims."""
+        """Key of calls that can be batched: the model, and all dims but the first."""
         if self.model.max_batch_size == 1:
             return id(self)
         shapes = sorted((n, a.shape[1:], a.dtype.str) for n, a in self.inputs.items())
@@ -33,7 +33,7 @@ class Call:
 
 
 def groups(calls: Sequence[Call]) -> list[list[int]]:
-    """Return the places of calls that run together, each group within its model's limit."""
+    """Return the indices of calls that run together, each group within its model's limit."""
     found: list[list[int]] = []
     last: dict[Any, tuple[list[int], int]] = {}
     for i, call in enumerate(calls):
@@ -47,12 +47,13 @@ def groups(calls: Sequence[Call]) -> list[list[int]]:
 
 
 def run_together(calls: Sequence[Call]) -> list[Outputs | Exception]:
-    """Run calls of one group; the outputs of each, or its error.
+    """Run calls of one group; return the outputs or the error of each.
 
-    Where the joined run fails, each call runs alone: one wrong request costs the others nothing.
+    If the batched run fails, each call runs alone, so that one wrong request does not fail the
+    others.
     """
     if len(calls) > 1:
-        with contextlib.suppress(Exception):  # whose fault it is shows when each runs alone
+        with contextlib.suppress(Exception):  # running each call alone shows which one is at fault
             return list(_split(calls, _joined(calls)))
     found: list[Outputs | Exception] = []
     for call in calls:

@@ -1,4 +1,4 @@
-"""Bodies of requests, read within limits: of one, and of all that are being read."""
+"""Bodies of requests, read within limits of each body and of all bodies together."""
 
 from __future__ import annotations
 
@@ -8,35 +8,36 @@ from collections.abc import AsyncIterator, Mapping
 from mgx_mlir.integrations.v2.errors import V2Error
 from mgx_mlir.integrations.v2.messages import Limits, too_large
 
-_SMALL = 1 << 16  # bytes of a body that always find room: slow senders of large ones lock none out
+# bytes of a body that are always accepted: slow senders of large bodies do not block small ones
+_SMALL = 1 << 16
 
 
 class _Reading:
-    """One body that is being read: the bytes so far, and the task that reads."""
+    """A body that is being read: its bytes so far, and the reading task."""
 
     def __init__(self) -> None:
         self.size, self.task, self.dropped = 0, asyncio.current_task(), False
 
 
 class Room:
-    """The bytes of bodies that are held, at most `most`; `largest` is the size of one of them.
+    """Memory of all bodies, at most `most` bytes; `largest` is the limit of one body.
 
-    Where a body finds no room, the one that has been read for longest gives way: a client that
-    sends at once is finished before one that stalls.
+    If a body does not fit, the one that has been read for longest is dropped. So a client that
+    sends at once finishes before one that stalls.
     """
 
     def __init__(self, most: int) -> None:
         self.most, self.held, self.largest = most, 0, 0
-        self._reading: dict[int, _Reading] = {}  # in the order of their begins
+        self._reading: dict[int, _Reading] = {}  # bodies in the order of their starts
 
     def enter(self) -> _Reading:
-        """Begin to read a body in this task; to be left."""
+        """Start to read a body in this task; `leave` ends it."""
         made = _Reading()
         self._reading[id(made)] = made
         return made
 
     def add(self, reading: _Reading, count: int) -> None:
-        """Note bytes of a body. Errors: V2Error, 503, where it is itself the longest."""
+        """Count bytes of a body. Errors: V2Error, 503, if this body is the one read for longest."""
         reading.size += count
         self.held += count
         self.largest = max(self.largest, reading.size)
@@ -51,17 +52,17 @@ class Room:
                 oldest.task.cancel()
 
     def read(self, reading: _Reading) -> None:
-        """Say that a body is complete: it counts until it is left, and gives way to none."""
+        """Mark a body as complete: it counts until `leave`, and is not dropped."""
         self._reading.pop(id(reading), None)
 
     def leave(self, reading: _Reading) -> None:
-        """Forget a body."""
+        """Remove a body."""
         self._reading.pop(id(reading), None)
         self.held -= reading.size
         reading.size = 0
 
     def refusal(self) -> V2Error:
-        """Return the error of a body that finds no room."""
+        """Return the error of a body that does not fit."""
         return V2Error(f"the server holds {self.most} bytes of other requests: try again", 503)
 
 
@@ -69,9 +70,9 @@ async def read_body(
     headers: Mapping[str, str], body: AsyncIterator[bytes], limits: Limits, room: Room,
     reading: _Reading,
 ) -> bytes:  # fmt: skip
-    """Return a body, of which no more than the limit is kept.
+    """Return a body; stop at the limit.
 
-    Errors: V2Error; 413 beyond the limit, 503 where other bodies need the room.
+    Errors: V2Error; 413 beyond the limit, 503 if other bodies need the memory.
     """
     stated = headers.get("content-length", "")
     if stated and (not stated.isdecimal() or len(stated) > 18):
@@ -98,10 +99,10 @@ async def read_body(
 
 
 async def drop(body: AsyncIterator[bytes], most: int, idle: float = 0.5) -> None:
-    """Read what follows of a body that is refused, and keep nothing of it.
+    """Read and discard the rest of a refused body.
 
-    A client that is still sending sees no answer otherwise: its connection is reset. It ends
-    after `most` bytes, or `idle` seconds in which nothing comes.
+    Without it, the connection of a client that is still sending is reset, and the client sees no
+    answer. Reading ends after `most` bytes, or `idle` seconds without any.
     """
     parts = aiter(body)
     while most > 0:

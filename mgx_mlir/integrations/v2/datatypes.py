@@ -1,4 +1,4 @@
-"""The protocol's element types, and tensors of them as JSON and as bytes."""
+"""Element types of the protocol, and their tensors as JSON and as bytes."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ MOST_DIMS = 32
 
 
 class Constant(str):
-    """A word of JSON text that is no JSON: NaN, Infinity or -Infinity, as Python's json writes."""
+    """A constant that Python's json writes, but that is no JSON: NaN, Infinity or -Infinity."""
 
 
 _MOST_BYTES = 1 << 62
@@ -46,7 +46,7 @@ INFINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 
 
 def datatype_of(port: Port) -> str:
-    """Return the protocol's name of a port's element type; "" where it has none."""
+    """Return the protocol's name of a port's element type; "" if it has none."""
     if port.text:
         return BYTES
     name = _NAMES.get(port.dtype, port.dtype.removesuffix("_type").upper())
@@ -54,19 +54,19 @@ def datatype_of(port: Port) -> str:
 
 
 def checked_shape(name: str, shape: object) -> tuple[int, ...]:
-    """Return a tensor's dims. Errors: V2Error for what are no sizes."""
+    """Return a tensor's dims. Errors: V2Error for values that are no sizes."""
     if not isinstance(shape, list) or len(shape) > MOST_DIMS:
         raise V2Error(f"input '{name}': 'shape' expected a list of at most {MOST_DIMS} sizes")
     if any(isinstance(n, bool) or not isinstance(n, int) or not 0 <= n < 1 << 48 for n in shape):
         raise V2Error(f"input '{name}': 'shape' expected sizes, got {str(shape)[:80]}")
-    # numpy multiplies the other dims of an empty array, too
+    # numpy multiplies the other dims of an empty array too, and can overflow
     if math.prod(n for n in shape if n) * 8 >= _MOST_BYTES:
         raise V2Error(f"input '{name}': 'shape' expected fewer than 2^59 elements, got {shape}")
     return tuple(shape)
 
 
 def from_bytes(name: str, datatype: str, shape: tuple[int, ...], data: memoryview) -> np.ndarray:
-    """Return a tensor of raw bytes. Errors: V2Error where their number does not fit the dims."""
+    """Return a tensor of raw bytes. Errors: V2Error if their number does not fit the dims."""
     count = math.prod(shape)
     if datatype == BYTES:
         return _texts(name, count, data).reshape(shape)
@@ -145,7 +145,7 @@ def _objects(values: list[Any]) -> np.ndarray:
 
 
 def _flat(name: str, data: object) -> list[Any]:
-    """Return nested lists as one. Errors: V2Error for another value, and too deep lists."""
+    """Return nested lists as a flat one. Errors: V2Error for other values, and lists too deep."""
     if not isinstance(data, list):
         raise V2Error(f"input '{name}': 'data' expected a list")
     found: list[Any] = data
@@ -160,7 +160,7 @@ def _flat(name: str, data: object) -> list[Any]:
 
 
 def datatype_name(array: np.ndarray) -> str:
-    """Return the protocol's name of an array's type. Errors: V2Error where it has none."""
+    """Return the protocol's name of an array's type. Errors: V2Error if it has none."""
     if array.dtype.kind in "OUT":
         return BYTES
     found = next((n for n, d in DTYPES.items() if d == array.dtype), None)
@@ -178,7 +178,7 @@ def to_bytes(array: np.ndarray) -> bytes:
 
 
 def to_json(array: np.ndarray) -> list[Any]:
-    """Return a tensor's values as one list; infinity and NaN as `INFINITE` names them."""
+    """Return a tensor's values as a flat list; infinity and NaN as `INFINITE` names them."""
     if array.dtype.kind in "OUT":
         return [str(v) for v in array.reshape(-1).tolist()]
     if array.dtype == DTYPES["BF16"]:

@@ -6,11 +6,11 @@ import json
 
 from mgx_mlir.core.errors import FileError, MgxError, TargetError
 
-_TEXT = 4000  # characters of an error
+_TEXT = 4000  # longest error in characters
 
 
 class V2Error(MgxError):
-    """A request that is answered with an error; `status` is HTTP's."""
+    """A request that is answered with an error; `status` is the HTTP status."""
 
     def __init__(self, message: str, status: int = 400) -> None:
         super().__init__(message)
@@ -20,8 +20,8 @@ class V2Error(MgxError):
 def error_of(e: Exception) -> V2Error:
     """Return the answer to a request that failed.
 
-    A user's error keeps its text, with status 400; one of the device or of files has 503. Of any
-    other error only the type is told.
+    A user's error keeps its text, with status 400. Errors of the device or of files have 503. Of
+    any other error the answer has only the type.
     """
     if isinstance(e, V2Error):
         return e
@@ -35,11 +35,11 @@ def error_of(e: Exception) -> V2Error:
 
 
 def error_body(e: V2Error) -> bytes:
-    """Return the body of an error: its text, of which names from the request are a part."""
+    """Return the body of an error: its text, which may quote names of the request."""
     return json.dumps({"error": shortened(e)}).encode()
 
 
 def shortened(e: V2Error) -> str:
-    """Return the text of an error, cut where it is long."""
+    """Return an error's text, cut if it is long."""
     text = str(e)
     return text if len(text) <= _TEXT else f"{text[:_TEXT]} ..."

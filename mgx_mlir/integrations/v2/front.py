@@ -1,4 +1,4 @@
-"""The front of every server over HTTP: origins, bodies, the queue, errors."""
+"""The front of every HTTP server: origins, bodies, the queue, errors."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mgx_mlir.integrations.v2.origins import Origins, check_type
 
 @dataclass(frozen=True)
 class Response:
-    """An answer over HTTP. stream: gives the pieces of a body of unknown length, in its place."""
+    """An HTTP answer. stream: replaces `body` by pieces, if its length is unknown."""
 
     status: int
     body: bytes | bytearray = b""
@@ -29,7 +29,7 @@ class Policy:
     """Limits of a server: bytes, requests at a time, seconds of each step."""
 
     limits: Limits = field(default_factory=Limits)
-    queue: int = 64  # requests whose body was read, and that are not answered
+    queue: int = 64  # requests with a complete body that are not answered yet
     read_timeout: float = 10.0  # seconds to read a body
     run_timeout: float = 60.0  # seconds of a run
     wait_timeout: float = 120.0  # seconds until a run begins
@@ -38,25 +38,25 @@ class Policy:
 
 
 class Observer(Protocol):
-    """Who is told of each request: its model, HTTP status, and seconds."""
+    """Observer of each request: its model, HTTP status, and seconds."""
 
     def request(self, model: str, status: int, seconds: float) -> None:
-        """Note a request that was answered."""
+        """Record a request that was answered."""
         ...
 
 
 class Front:
-    """Checks of requests, whatever they ask for. `waiting` requests have a place in the queue."""
+    """Checks of requests for any path. `waiting` is the number of requests in the queue."""
 
     def __init__(self, policy: Policy) -> None:
         self.policy, self.waiting, self.room = policy, 0, Room(policy.held)
 
     def refusal(self, error: V2Error) -> Response:
-        """Return the answer that says an error."""
+        """Return the answer for an error."""
         return Response(error.status, error_body(error), {"content-type": "application/json"})
 
     def failed(self, e: Exception, allow: str) -> Response:
-        """Return the answer to a request that failed; allow: methods that its path takes."""
+        """Return the answer to a failed request; allow: methods of its path."""
         error = error_of(e)
         more: dict[str, str] = {}
         if error.status in (429, 503):
@@ -69,7 +69,7 @@ class Front:
         return replace(answer, headers={**answer.headers, **more})
 
     def granted(self, headers: Mapping[str, str], answer: Response) -> Response:
-        """Return an answer that scripts of an allowed origin can read."""
+        """Add the headers that let scripts of an allowed origin read the answer."""
         more = self.policy.origins.granted(headers)
         return replace(answer, headers={**answer.headers, **more}) if more else answer
 
@@ -77,7 +77,7 @@ class Front:
     async def read(
         self, headers: Mapping[str, str], body: AsyncIterator[bytes]
     ) -> AsyncIterator[bytes]:
-        """Give the body of a request, which counts as held in the block. Errors: V2Error."""
+        """Yield the body of a request, which counts as held in the block. Errors: V2Error."""
         check_type(headers)
         policy = self.policy
         reading = self.room.enter()
@@ -99,19 +99,19 @@ class Front:
             self.room.leave(reading)
 
     def take_places(self, count: int = 1) -> None:
-        """Take places in the queue. Errors: V2Error, 429, where there are too few."""
-        # once a body is there and not before: who sends slowly takes nobody's place
+        """Take slots in the queue. Errors: V2Error, 429, if there are too few."""
+        # only with a complete body: a slow sender occupies no slot
         if self.waiting + count > self.policy.queue:
             raise V2Error(f"the queue is full: {self.waiting} requests wait", 429)
         self.waiting += count
 
     def leave_places(self, count: int = 1) -> None:
-        """Give places back."""
+        """Release slots of the queue."""
         self.waiting -= count
 
     @contextlib.contextmanager
     def place(self) -> Iterator[None]:
-        """Hold a place in the queue in the block. Errors: V2Error, 429."""
+        """Hold a slot of the queue in the block. Errors: V2Error, 429."""
         self.take_places()
         try:
             yield

@@ -27,7 +27,7 @@ from mgx_mlir.integrations.v2.errors import V2Error
 
 HEADER = "inference-header-content-length"
 _ZIPPED = {"gzip": 31, "deflate": 15}  # zlib's window sizes
-_MOST_MEMBERS = 16  # members of a gzip body: each one copies what follows it
+_MOST_MEMBERS = 16  # members of a gzip body: the rest of the body is copied for each
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class InferRequest:
-    """A request: its tensors by name; `outputs` None are all; `binary` names those as bytes."""
+    """A request: tensors by name; `outputs` is None for all; `binary` names those sent as bytes."""
 
     inputs: Mapping[str, np.ndarray]
     outputs: tuple[str, ...] | None = None
@@ -55,8 +55,8 @@ class InferRequest:
 def unpacked(body: bytes, encoding: str, limits: Limits) -> bytes:
     """Return a body without its compression.
 
-    gzip may have several members, each with its checksum (RFC 1952). Errors: V2Error beyond the
-    limit, 413; for a body that is cut, whose checksum is missing, or that has more behind it.
+    gzip may have several members, each with its checksum (RFC 1952). Errors: V2Error, 413 beyond
+    the limit, for a truncated body, for a missing checksum, and for trailing bytes.
     """
     if encoding in ("", "identity"):
         return body
@@ -78,7 +78,7 @@ def unpacked(body: bytes, encoding: str, limits: Limits) -> bytes:
         if encoding != "gzip" or not rest:
             break
     else:
-        raise V2Error(f"the body expected at most {_MOST_MEMBERS} members of gzip")
+        raise V2Error(f"the body expected at most {_MOST_MEMBERS} gzip members")
     if rest:
         raise V2Error(f"{len(rest)} bytes follow the {encoding} data of the body")
     return found
@@ -90,9 +90,9 @@ def too_large(limits: Limits) -> V2Error:
 
 
 def parse_request(body: bytes, header: str | None, limits: Limits) -> InferRequest:
-    """Return a request of a body; `header` is the length of its JSON where tensors follow it.
+    """Parse a request's body; `header` is the length of its JSON if binary tensors follow.
 
-    Errors: V2Error for everything that does not fit.
+    Errors: V2Error for anything malformed.
     """
     size = len(body)
     if header is not None:
@@ -135,7 +135,7 @@ def parse_request(body: bytes, header: str | None, limits: Limits) -> InferReque
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return an object of JSON. Errors: V2Error for a key that comes twice: readers differ."""
+    """Return an object of JSON. Errors: V2Error for a repeated key: parsers differ on it."""
     found = dict(pairs)
     if len(found) < len(pairs):
         names = [k for k, _ in pairs]
@@ -149,7 +149,8 @@ def json_object(text: bytes) -> dict[str, Any]:
     if text[:4] in (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE) or b"\0" in text[:4]:
         raise V2Error("the JSON is not in UTF-8")
     try:
-        # NaN and Infinity are no JSON, but Python's clients write them: as the strings that mean it
+        # NaN and Infinity are no JSON, but Python's clients write them: the strings for them are
+        # used
         found = json.loads(text.decode(), object_pairs_hook=_unique, parse_constant=Constant)
     except V2Error:
         raise
@@ -211,7 +212,9 @@ def _is_binary(request: InferRequest, name: str) -> bool:
 
 
 def _least_bytes(request: InferRequest, name: str, array: np.ndarray) -> int:
-    """Return how many bytes an output takes in a response, or fewer: JSON has `0, ` at least."""
+    """Return the least number of bytes of an output in a response; JSON has at least `0, ` per
+    value.
+    """
     return array.nbytes if _is_binary(request, name) else 3 * array.size
 
 
@@ -222,7 +225,7 @@ def encode_response(
     outputs: Sequence[tuple[str, np.ndarray]],
     limits: Limits = Limits(),
 ) -> tuple[bytes, dict[str, str]]:
-    """Return the body of a response, and its headers. Errors: V2Error where it is too large."""
+    """Return the body of a response, and its headers. Errors: V2Error if it is too large."""
     least = sum(_least_bytes(request, n, a) for n, a in outputs)
     if least > limits.response:
         raise V2Error(

@@ -1,8 +1,8 @@
-"""Models by directory: DIR/NAME/VERSION/model.onnx, compiled, with what the protocol says of them.
+"""Models by directory: DIR/NAME/VERSION/model.onnx, compiled, with the protocol's metadata.
 
-A folder DIR/NAME may hold config.json: {"max_batch_size": 32} says that rows of the first dim are
-independent of each other, so that requests may be joined; "target", "arch", "threads" and
-"options" (of `mgx_mlir.compile`) replace those of the server for the model.
+A folder DIR/NAME may hold config.json. {"max_batch_size": 32} states that rows of the first dim are
+independent of each other, so that requests may be batched. "target", "arch", "threads" and
+"options" (of `mgx_mlir.compile`) replace the server's for the model.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,200}")
 
 @dataclass(frozen=True)
 class Entry:
-    """A model that a directory holds: its file, and its configuration."""
+    """A model in a directory: its file, and its configuration."""
 
     name: str
     version: str
@@ -41,12 +41,12 @@ class Entry:
 
     @property
     def max_batch_size(self) -> int:
-        """Return the number of rows that requests are joined to; 1 where they are not."""
+        """Return the rows of a batch at most; 1 if requests are not batched."""
         return int(self.config.get("max_batch_size", 1))
 
 
 def find_models(folder: str | os.PathLike[str]) -> list[Entry]:
-    """Return the models of a directory, by name and version. FileError where there are none."""
+    """Return the models of a directory, by name and version. FileError if there are none."""
     at = Path(folder)
     if not at.is_dir():
         raise FileError("expected a directory of models", location=str(folder))
@@ -93,9 +93,9 @@ def _config(path: Path) -> dict[str, Any]:
 
 
 class ServedModel:
-    """A compiled model as the protocol sees it.
+    """A compiled model with the protocol's metadata.
 
-    Errors: UsageError-like V2Error where an input or output has no type of the protocol.
+    Errors: V2Error if an input or output has no type of the protocol.
     """
 
     def __init__(self, entry: Entry, program: CompiledProgram) -> None:
@@ -121,7 +121,7 @@ class ServedModel:
         return all(p.dims[:1] == (-1,) for p in (*signature.given_inputs, *signature.outputs))
 
     def warm_up(self) -> float:
-        """Load the code and run it once; seconds."""
+        """Load the code and run it once; return the seconds."""
         start = time.perf_counter()
         feed: dict[str, np.ndarray] = {}
         for p in self.program.signature.given_inputs:
@@ -129,12 +129,13 @@ class ServedModel:
             dims = [d if d >= 0 else max(1, r.min) for d, r in zip(p.dims, ranges, strict=True)]
             kind = object if p.text else DTYPES[datatype_of(p)]
             feed[p.name] = np.full(dims, "", kind) if p.text else np.ones(dims, kind)
-        with contextlib.suppress(RunError):  # sizes or indices that the model does not take
+        # sizes or indices of zeros that the model does not take
+        with contextlib.suppress(RunError):
             self.program.run(feed)
         return time.perf_counter() - start
 
     def metadata(self, versions: Sequence[str]) -> dict[str, Any]:
-        """Return what the protocol says of the model."""
+        """Return the model's metadata in the protocol's form."""
 
         def row(p: Port) -> dict[str, Any]:
             return {"name": p.name, "datatype": datatype_of(p), "shape": list(p.dims)}
@@ -149,7 +150,7 @@ class ServedModel:
         }
 
     def config(self) -> dict[str, Any]:
-        """Return what clients of Triton ask for: names, types, and how requests are joined."""
+        """Return the model configuration that clients of Triton ask for: names, types, batching."""
 
         def row(p: Port) -> dict[str, Any]:
             kind = "TYPE_STRING" if p.text else f"TYPE_{datatype_of(p)}"
@@ -179,7 +180,7 @@ class ServedModel:
 
 
 class Models:
-    """The models that a server has, by name and version; the newest where no version is asked."""
+    """Models of a server, by name and version; the newest version is the default."""
 
     def __init__(self, served: Sequence[ServedModel]) -> None:
         self._by_name: dict[str, dict[str, ServedModel]] = {}
@@ -210,7 +211,7 @@ class Models:
 def load_models(
     entries: Sequence[Entry], program_of: Callable[[Entry], CompiledProgram]
 ) -> list[ServedModel]:
-    """Return the models of entries, each made ready by `program_of`; errors name the file."""
+    """Return the models of entries, compiled by `program_of`; errors name the file."""
     found: list[ServedModel] = []
     for e in entries:
         try:

@@ -1,4 +1,4 @@
-"""Requests that a web page of another origin has a browser send: refused unless allowed."""
+"""Cross-origin requests of web pages: refused unless their origin is allowed."""
 
 from __future__ import annotations
 
@@ -9,25 +9,26 @@ from urllib.parse import urlsplit
 
 from mgx_mlir.integrations.v2.errors import V2Error
 
-# a page can send text/plain and forms to another origin without asking; neither is taken
+# a page can send text/plain and forms to another origin without a preflight; both are refused
 _TYPES = ("application/json", "application/octet-stream")
 
 
 @dataclass(frozen=True)
 class Origins:
-    """The pages and hosts that may send requests."""
+    """Pages and hosts that may send requests."""
 
     # origins of pages whose scripts may send requests, such as "https://a.example"; "*": all
     origins: Sequence[str] = ()
-    # names of this server with dots, such as "models.example.com". Addresses, `localhost` and names
-    # without a dot need no mention.
+    # names of this server with dots, such as "models.example.com"; addresses, `localhost` and names
+    # without a dot are always allowed
     hosts: Sequence[str] = ()
 
     def check(self, headers: Mapping[str, str]) -> None:
         """Raise V2Error, 403, for a request of a page of another origin.
 
-        Browsers state the page (Origin), and how far it is (Sec-Fetch-Site). A page whose own name
-        was made to lead here (DNS rebinding) is of the same origin, but names itself in Host.
+        Browsers state the page's origin (Origin), and its relation to the server (Sec-Fetch-Site).
+        A page whose own name resolves to this server (DNS rebinding) has the same origin, but its
+        name stands in Host.
         """
         host = headers.get("host", "")
         origin = headers.get("origin")
@@ -46,12 +47,13 @@ class Origins:
         site = headers.get("sec-fetch-site", "none").strip().lower()
         if site not in ("none", "same-origin"):
             raise V2Error(
-                f"a request of a page of another origin ({site[:20]}): --allow-origin permits it",
+                f"a page of another origin sent the request ({site[:20]}): --allow-origin "
+                "permits it",
                 403,
             )
 
     def allows(self, origin: str | None) -> bool:
-        """Return whether scripts of an origin were allowed by name."""
+        """Return whether an origin's scripts are allowed by name."""
         return origin is not None and ("*" in self.origins or origin.lower() in self.origins)
 
     def granted(self, headers: Mapping[str, str]) -> dict[str, str]:
@@ -73,13 +75,13 @@ class Origins:
         try:
             ipaddress.ip_address(name)
         except ValueError:
-            # no public name has a single label: a page cannot be loaded from it
+            # no public name has a single label, so no page can be loaded from one
             return "." not in name.rstrip(".")
         return True
 
 
 def _place(origin: str) -> str:
-    """Return host and port of an origin in lower case, "" where it is no URL."""
+    """Return host and port of an origin in lower case, "" if it is no URL."""
     try:
         return urlsplit(origin).netloc.lower()
     except ValueError:  # brackets without an address between them
@@ -94,9 +96,10 @@ def _name(host: str) -> str:
 
 
 def check_type(headers: Mapping[str, str]) -> None:
-    """Raise V2Error, 415, for a body whose type is neither JSON nor binary tensors'.
+    """Raise V2Error, 415, for a body whose type is neither JSON nor binary tensors.
 
-    Without a type a body is taken: clients of Triton state none. Pages always state their origin.
+    A body without a type is accepted: clients of Triton state none, and pages always state their
+    origin.
     """
     stated = headers.get("content-type")
     if stated is None:

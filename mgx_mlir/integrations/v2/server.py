@@ -1,4 +1,4 @@
-"""The protocol's paths: which request asks for what, and the answer to it."""
+"""Paths of the protocol, and the answers to their requests."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ Infer = Callable[[Call], Awaitable[Outputs]]
 
 
 class V2Server(Front):
-    """Answers the requests of one process. `infer` runs a checked call, alone or with others.
+    """Server of one process. `infer` runs a checked call, alone or batched.
 
-    A subclass may parse and run elsewhere (`answered`), and know how it does (`health`).
+    A subclass may parse and run in other processes (`answered`), and report their state (`health`).
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class V2Server(Front):
     async def handle(
         self, method: str, path: str, headers: Mapping[str, str], body: AsyncIterator[bytes]
     ) -> Response:
-        """Return the answer to a request; every error is one of the protocol's.
+        """Return the answer to a request; every error has the protocol's form.
 
         `headers` have names in lower case; `body` gives pieces as they come.
         """
@@ -71,11 +71,11 @@ class V2Server(Front):
         return answer
 
     def health(self, what: str) -> str:
-        """Return why the server is not "live" or "ready", "" where it is."""
+        """Return why the server is not "live" or "ready", "" if it is."""
         return ""
 
     def of_server(self, method: str, path: str) -> Response:
-        """Answer a request about no model. Errors: V2Error."""
+        """Answer a request about the server itself. Errors: V2Error."""
         if path not in _PATHS:
             raise V2Error(f"unknown path '{path[:200]}'", 404)
         wanted = ("POST",) if path == "/v2/repository/index" else ("GET", "HEAD")
@@ -133,7 +133,7 @@ class V2Server(Front):
 def parsed_call(
     model: ServedModel, headers: Mapping[str, str], data: bytes, limits: Limits
 ) -> tuple[InferRequest, Call]:
-    """Return the request of a body, and the checked call that it asks for. Errors: MgxError."""
+    """Parse a body; return the request and its checked call. Errors: MgxError."""
     data = unpacked(data, headers.get("content-encoding", "").lower(), limits)
     request = parse_request(data, headers.get(HEADER), limits)
     return request, Call(model, request.inputs, model.checked(request.inputs, request.outputs))
@@ -142,7 +142,7 @@ def parsed_call(
 def encoded(
     model: ServedModel, request: InferRequest, outputs: Outputs, limits: Limits
 ) -> Response:
-    """Return the response that holds the outputs of a call. Errors: V2Error."""
+    """Return the response with the outputs of a call. Errors: V2Error."""
     by_name = dict(zip(model.program.output_names, outputs, strict=True))
     wanted = [(n, by_name[n]) for n in request.outputs or by_name]
     content, heads = encode_response(request, model.name, model.version, wanted, limits)

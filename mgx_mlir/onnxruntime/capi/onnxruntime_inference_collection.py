@@ -1,4 +1,4 @@
-"""Sessions, bindings and values under the module's name that onnxruntime defines them in."""
+"""Sessions, bindings and values in the module in which onnxruntime defines them."""
 
 from mgx_mlir.integrations.onnxruntime.public import (
     InferenceSession,

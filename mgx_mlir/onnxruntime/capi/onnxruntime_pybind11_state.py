@@ -1,4 +1,4 @@
-"""onnxruntime's error classes under the module's name that `except` clauses import them from."""
+"""onnxruntime's error classes in the module from which `except` clauses import them."""
 
 from mgx_mlir.integrations.onnxruntime.errors import (
     DeviceReset,

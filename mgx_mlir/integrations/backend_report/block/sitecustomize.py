@@ -1,7 +1,7 @@
-"""Makes onnx.reference and onnxruntime raise in this process and in every Python it starts.
+"""Make onnx.reference and onnxruntime raise in this process and in every Python it starts.
 
-Put on PYTHONPATH for the workers of the backend suite: an answer that comes from another engine is
-no answer of ours.
+The folder is on PYTHONPATH of the backend suite's workers, so that no result comes from another
+engine.
 """
 
 import importlib.abc
@@ -11,7 +11,7 @@ BLOCKED = ("onnx.reference", "onnxruntime")
 
 
 class Block(importlib.abc.MetaPathFinder):
-    """A finder, first in line, that refuses the blocked packages."""
+    """Import finder, first in sys.meta_path, that refuses the blocked packages."""
 
     def find_spec(self, fullname, path=None, target=None):
         if any(fullname == name or fullname.startswith(name + ".") for name in BLOCKED):
