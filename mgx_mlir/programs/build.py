@@ -21,7 +21,7 @@ from mgx_mlir.programs.value_rules import ValueRule
 
 
 class Dims(tuple[int, ...]):
-    """Extents of which an importer asks for one without looking at the rank first."""
+    """Extents of a value; asking for an axis beyond its rank is a ShapeError."""
 
     __slots__ = ()
 
@@ -52,8 +52,8 @@ class Builder:
     def __init__(self) -> None:
         self.folder = Folder()
         self.probe = DimProbe()
-        self.operator = ""  # the operator that is being imported, for messages
-        self.rules: list[ValueRule] = []  # for the values of the program's inputs
+        self.operator = ""  # operator being imported, for messages
+        self.rules: list[ValueRule] = []  # rules for values of the program's inputs
 
     # ---- ops ---------------------------------------------------------------------------------
 
@@ -81,7 +81,7 @@ class Builder:
         return self.op(cls.mnemonic, *values, **attributes)
 
     def literals_like(self, xs: Sequence[object]) -> list[ir.Value]:
-        """Numbers and arrays among `xs` as literals of the dtype of the last tensor operand."""
+        """Convert numbers and arrays among `xs` to literals of the last tensor operand's dtype."""
         like = [
             TensorType.of(as_value(x)).dtype
             for x in xs
@@ -104,7 +104,7 @@ class Builder:
     ) -> ir.Value:
         """Return a constant of a numpy array, or of a number with `dtype`.
 
-        digest: `literals.bytes_digest` of the array, where it is known.
+        digest: `literals.bytes_digest` of the array, if it is known.
         """
         found = np.asarray(array) if dtype is None else np.asarray(array).astype(dtype.np)
         dtypes.from_numpy(found.dtype)
@@ -117,20 +117,20 @@ class Builder:
     # ---- what is known -----------------------------------------------------------------------
 
     def remembered(self) -> tuple[int, int]:
-        """Return a mark for `forget`."""
+        """Return a mark to pass to `forget`."""
         return len(self.folder.known), len(self.probe.seen)
 
     def forget(self, mark: tuple[int, int]) -> None:
-        """Drop what was found out since `mark`, about values that are erased now.
+        """Drop facts recorded since `mark`, about values that are erased now.
 
-        Another value may take the place of an erased one, and would be taken for it.
+        A new value may reuse the address of an erased one, and would inherit its facts.
         """
         while len(self.folder.known) > mark[0]:
             self.folder.known.popitem()
         self.probe.forget(mark[1])
 
     def const(self, v: ValueLike) -> np.ndarray | None:
-        """Return the array of a value that is known at compile time and small, else None."""
+        """Return the array of a small value known at compile time, else None."""
         value = as_value(v)
         found = self.folder.value(value)
         if found is None and self.probe.active:
@@ -144,7 +144,7 @@ class Builder:
         return TensorType.of(as_value(v))
 
     def dims(self, v: ValueLike) -> tuple[int, ...]:
-        """Return the extents of `v`; asking for one that it has not is a ShapeError."""
+        """Return the extents of `v`; asking for an axis beyond its rank is a ShapeError."""
         return Dims(self.type(v).dims)
 
     def dtype(self, v: ValueLike) -> DType:
@@ -164,10 +164,10 @@ class Builder:
     # ---- broadcasting ------------------------------------------------------------------------
 
     def broadcast(self, *xs: ValueLike) -> list[ir.Value]:
-        """numpy's broadcast of all operands to common dims, explicitly.
+        """Broadcast all operands to common dims, by numpy's rules, with explicit ops.
 
-        A dynamic extent that is provably the same everywhere stays; where two dynamic extents
-        may differ (one may be 1 at run time) the target dims are computed at run time.
+        A dynamic extent that is provably equal in all operands needs no op. If two dynamic extents
+        may differ (one may be 1 at run time), the target dims are computed at run time.
         """
         values = [as_value(x) for x in xs]
         all_dims = [self.dims(v) for v in values]
@@ -179,7 +179,7 @@ class Builder:
         return [self._to_dynamic(v, target, values) for v in values]
 
     def multibroadcast(self, x: ValueLike, dims: Sequence[int]) -> ir.Value:
-        """`x` broadcast to static dims; `x` itself where it has them."""
+        """Broadcast `x` to static dims; return `x` itself if it has them."""
         value = as_value(x)
         if self.dims(value) == tuple(dims):
             return value
@@ -199,13 +199,14 @@ class Builder:
         ):
             return self.op("multibroadcast", [v, ref])
         if all(self._agree(axis, values, rank) for axis in range(rank)):
-            # each extent is that of some operand, whatever the sizes are
+            # each extent is that of some operand, for all sizes
             return self.op("multibroadcast", [v, *(x for x in values if x != v)])
-        kind = TensorType(self.dtype(v), tuple(target))  # a known extent is the others' where not 1
+        # a known extent that is not 1 is also that of the other operands
+        kind = TensorType(self.dtype(v), tuple(target))
         return self.op("broadcast_with_dims", v, self.common_shape(values, rank), results=[kind])
 
     def _agree(self, axis: int, values: Sequence[ir.Value], rank: int) -> bool:
-        """Return whether the extents at `axis` that are not 1 are the same, for every size."""
+        """Return whether all extents at `axis` that are not 1 are equal, for every size."""
         places = [(v, axis - (rank - len(self.dims(v)))) for v in values]
         places = [(v, i) for v, i in places if i >= 0 and self.dims(v)[i] != 1]
         return all(self.probe.same(*places[0], *place) for place in places[1:])
@@ -240,7 +241,7 @@ class Builder:
             if out is None:
                 out = own
                 continue
-            # an extent of 1 gives way to the other, whatever that is (0 included)
+            # an extent of 1 is replaced by the other, whatever that is (0 included)
             one = self.op("equal", out, self.multibroadcast(self.ints([1]), [rank]))
             cond = self.op("convert", one, target_type=dtypes.BOOL)
             out = self.op("where", cond, own, out)

@@ -1,12 +1,11 @@
 """Facts about dynamic dims and shape arithmetic: expressions in the sizes of the inputs.
 
-Each dynamic dim of an argument is a size; every value's dims, and the elements of small tensors,
-are expressions in the sizes. Two extents are the same, a number is constant, or lies below
-another, where that is proved; nothing is believed because it holds for some sizes. What an op
-does not tell is a size of its own.
+Each dynamic dim of an argument is a symbol. Dims of values, and elements of small tensors, are
+expressions in the symbols. A statement (equal extents, a constant number, a bound) counts only if
+it is proved for all sizes. A dim that cannot be derived from an op becomes a new symbol.
 
-It is taken for granted that an op runs on dims that it allows: where it needs two extents to be
-equal, they are. The lowering checks that at run time where it is not proved.
+Ops are assumed to run on valid dims: if an op needs two extents to be equal, they are. The lowering
+checks at run time what is not proved.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ Dims = tuple[Int, ...]
 
 
 class Known:
-    """A value's dims, and its elements where they are few and known."""
+    """A value's dims, and its elements if they are few and known."""
 
     __slots__ = ("dims", "elements")
 
@@ -41,7 +40,7 @@ class Known:
 
 
 class DimProbe:
-    """Follows dims through a function while it is built. `active` once a dim is dynamic."""
+    """Symbolic dims of a function's values while it is built. `active` once a dim is dynamic."""
 
     def __init__(self) -> None:
         self.active = False
@@ -58,7 +57,9 @@ class DimProbe:
         symbols: Sequence[str | None],
         ranges: Sequence[tuple[int, int | None]] | None = None,
     ) -> None:
-        """State the symbol of each dim of an argument (None: its own), and its least and most."""
+        """Set the symbol of each dim of an argument (None: a new one), and its minimum and
+        maximum.
+        """
         t = TensorType.of(value)
         if not t.is_static:
             self.active = True
@@ -69,17 +70,19 @@ class DimProbe:
         self.seen[value] = Known(dims)
 
     def extents(self, value: ir.Value, dims: Sequence[Int]) -> None:
-        """State the dims of an argument as numbers or expressions."""
+        """Set the dims of an argument to numbers or expressions."""
         self.seen[value] = Known(dims)
 
     def state_dims(self, v: ir.Value, source: ir.Value, first: ir.Value | None = None) -> None:
-        """State that `v` has the dims of `source` for every size, behind those that `first` has."""
-        self.known(v)  # findings about other results of an op come before stated dims
+        """State that `v` has the dims of `source` for every size, after the leading dims of
+        `first`.
+        """
+        self.known(v)  # facts about other results of an op take precedence over stated dims
         lead = () if first is None else self.known(first).dims[:1]
         self.seen[v] = Known((*lead, *self.known(source).dims))
 
     def forget(self, size: int) -> None:
-        """Drop what was found out since there were `size` values, some of which are erased now."""
+        """Drop facts recorded since there were `size` values, some of which are erased now."""
         while len(self.seen) > size:
             self.seen.popitem()
 
@@ -90,12 +93,12 @@ class DimProbe:
         return self.known(a).dims
 
     def elements(self, a: ir.Value) -> list[Int] | None:
-        """Return the numbers or expressions of a small integer tensor; None: not known."""
+        """Return the numbers or expressions of a small integer tensor; None if unknown."""
         found = self.known(a).elements
         return None if found is None else list(found.reshape(-1))
 
     def are_equal(self, a: Int, b: Int) -> bool:
-        """Return whether two numbers or expressions are the same for every size."""
+        """Return whether two numbers or expressions are equal for every size."""
         return self.prover.are_equal(a, b)
 
     def same(self, a: ir.Value, i: int, b: ir.Value, j: int) -> bool:
@@ -106,20 +109,20 @@ class DimProbe:
         return self.are_equal(self.known(a).dims[i], self.known(b).dims[j])
 
     def static(self, a: ir.Value, i: int) -> int | None:
-        """Return the extent of a dim that no size changes, else None."""
+        """Return the extent of a dim that depends on no size, else None."""
         d = TensorType.of(a).dims[i]
         found = d if d != DYN else self.known(a).dims[i]
         return found if isinstance(found, int) else None
 
     def constant(self, a: ir.Value) -> np.ndarray | None:
-        """Return the elements of a small integer tensor when no symbol changes them, else None."""
+        """Return the elements of a small integer tensor that depend on no symbol, else None."""
         return _numbers(self.known(a), TensorType.of(a))
 
     # ---- following ops -----------------------------------------------------------------------
 
     def known(self, value: ir.Value) -> Known:
-        """Return what is known of a value, found out now where it is not yet."""
-        stack = [value]  # a long chain must not become a deep recursion
+        """Return the facts about a value, deriving them on the first request."""
+        stack = [value]  # iterative: a long chain would exceed the recursion limit
         while stack:
             v = stack[-1]
             owner = v.owner
@@ -142,7 +145,7 @@ class DimProbe:
         return self.prover.space.size(self._own if symbol is None else symbol, low, high)
 
     def _observe(self, op: ir.Operation, stated: Sequence[TensorType], follows: bool) -> None:
-        """Find out an op's results from what is known of its operands."""
+        """Derive facts about an op's results from those about its operands."""
         self.prover.learning = not _may_be_left_out(op)
         rows: Rows = [t.dims for t in stated]
         arrays: list[np.ndarray | None] = [None] * len(stated)
@@ -171,7 +174,9 @@ class DimProbe:
             self.seen[r] = Known(dims, a)
 
     def _chosen(self, op: ir.Operation) -> tuple[Any, list[np.ndarray | None]]:
-        """Return what an `if` gives, from what its branches do: both, or by its condition."""
+        """Return the facts about an `if`'s results: those of one branch if the condition is known,
+        else of both.
+        """
         space, condition = self.prover.space, self.seen[op.operands[0]].elements
         given = None if condition is None else space.truth(condition.reshape(-1)[0])
 
@@ -194,7 +199,9 @@ class DimProbe:
         return rows, arrays
 
     def _merged(self, stated: Sequence[int], found: Sequence[Int | None]) -> Dims:
-        """Dims as the type states them, else as they were found, else of a size of their own."""
+        """Combine dims of the type with derived ones; a dim that neither has becomes a new
+        symbol.
+        """
         return tuple(
             s if s != DYN else self._size(None) if d is None or d == DYN else d
             for s, d in zip(stated, found, strict=True)
@@ -208,7 +215,7 @@ class DimProbe:
         operands: Sequence[Known],
         stated: Rows,
     ) -> Sequence[Sequence[Int | None]]:
-        """Return the dims of each result: those that an op tells, else those stated."""
+        """Return the dims of each result: derived from the op, else the stated ones."""
         if all(DYN not in r for r in stated):
             return stated
         if issubclass(cls, Pointwise) and all(k.dims == operands[0].dims for k in operands):
@@ -237,7 +244,7 @@ class DimProbe:
         groups: Sequence[Sequence[Known]],
         types: Sequence[Sequence[TensorType]],
     ) -> Rows | None:
-        """Return what the op's own inference says of dims that are expressions."""
+        """Return the result dims of the op's own inference on dims that are expressions."""
         runs = Runs(self.prover)
 
         def infer(dims_of: Callable[[Dims], Sequence[Any]]) -> Rows:
@@ -257,7 +264,7 @@ class DimProbe:
         try:
             return runs.rows(lambda: infer(runs.extents))
         except (UndecidedError, TypeError, ValueError, ArithmeticError):
-            pass  # dims that numbers alone do not allow stay
+            pass  # the stated dims stay if inference does not accept expressions
         try:
             return infer(lambda dims: [d if isinstance(d, int) else DYN for d in dims])
         except (UndecidedError, MgxError):
@@ -265,12 +272,12 @@ class DimProbe:
 
 
 def _says_little(t: TensorType) -> bool:
-    """Return whether the operands of what gives this type may tell more: dims, or elements."""
+    """Return whether operands may add facts (dims or elements) to this result type."""
     return not t.is_static or t.elements <= (MOST_FLOATS if t.dtype.is_float else MOST_ELEMENTS)
 
 
 def _may_be_left_out(op: ir.Operation) -> bool:
-    """Return whether an op stands in a branch or in a loop's body."""
+    """Return whether an op may not run: it is in a branch or in a loop's body."""
     parent = op.parent
     while parent is not None and parent.name != "func.func":
         if mnemonic(parent.operation) in ("if", "loop"):
@@ -280,7 +287,7 @@ def _may_be_left_out(op: ir.Operation) -> bool:
 
 
 def _yielded(op: ir.Operation) -> list[ir.Value]:
-    """Return what the branches of an `if` give, one after the other; of other ops nothing."""
+    """Return the values that an `if`'s branches yield, in order; none for other ops."""
     if mnemonic(op) != "if":
         return []
     blocks = [r.blocks[0] for r in op.regions if len(r.blocks)]
@@ -291,7 +298,7 @@ def _yielded(op: ir.Operation) -> list[ir.Value]:
 
 
 def _numbers(k: Known, t: TensorType) -> np.ndarray | None:
-    """Return the elements where they are all numbers."""
+    """Return the elements if they are all numbers, else None."""
     if k.elements is None or any(isinstance(v, Expr) for v in k.elements.flat):
         return None
     return k.elements.astype(t.dtype.np)

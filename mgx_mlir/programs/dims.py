@@ -1,4 +1,4 @@
-"""`dynamic_dimension`: what a dim may be, as MIGraphX's API says it, and the dims made of it."""
+"""`dynamic_dimension`: the range of a dim in MIGraphX's API, and its conversions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ UNBOUNDED = 2**64 - 1  # missing upper bound, as MIGraphX's largest size
 
 
 class dynamic_dimension:
-    """A range of extents: `(min, max)` with sizes to be fast at, `optimals`."""
+    """A range of extents: `(min, max)`, with sizes to optimize for, `optimals`."""
 
     def __init__(
         self, min: int = 0, max: int | None = None, optimals: Iterable[int] = (), *, sym: str = ""
@@ -29,7 +29,7 @@ class dynamic_dimension:
                 raise ShapeError(f"optimal {size} is outside [{self.min}..{self.max}]")
 
     def key_parts(self) -> tuple[object, ...]:
-        """Return what tells it from others, for keys of the cache."""
+        """Return the fields that identify it in keys of the cache."""
         return self.min, self.max, sorted(self.optimals), self.sym
 
     def is_fixed(self) -> bool:
@@ -37,7 +37,7 @@ class dynamic_dimension:
         return self.min == self.max
 
     def dim(self) -> Dim:
-        """Return the dim as types hold it."""
+        """Return the dim as tensor types hold it."""
         if self.is_fixed():
             return self.min
         upper = None if self.max >= UNBOUNDED else self.max
@@ -45,7 +45,7 @@ class dynamic_dimension:
 
     @staticmethod
     def of(d: Dim) -> dynamic_dimension:
-        """Return a dim as MIGraphX's API says it."""
+        """Convert a dim of MIGraphX's API."""
         if isinstance(d, int):
             return dynamic_dimension(d, d)
         upper = UNBOUNDED if d.max is None else d.max

@@ -1,7 +1,7 @@
-"""The elements of small tensors that shapes are computed with, as expressions.
+"""Elements of small tensors that shapes are computed from, as expressions.
 
-An array holds numbers and expressions (dtype object). A truth is 0 or 1. A float is a number, or
-a function that nobody looks into: float arithmetic rounds.
+An array holds numbers and expressions (dtype object). A bool is 0 or 1. A float is a number, or an
+opaque function, because float arithmetic rounds.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from mgx_mlir.symbolic.expressions import Atom, Expr, Int, high_of, low_of
 from mgx_mlir.symbolic.space import Space
 
 MOST_ELEMENTS = 64
-MOST_FLOATS = 4  # floats of a literal: the scales of an image
+MOST_FLOATS = 4  # most floats of a literal, such as the scales of an image's dims
 
-# Ops that only move elements, and which of their operand groups hold those.
+# Ops that only move elements, with the operand groups that hold the elements.
 _MOVES: dict[str, tuple[int, ...]] = {
     **dict.fromkeys(
         ("identity", "contiguous", "layout", "transpose", "reshape_lazy", "flatten",
@@ -35,14 +35,14 @@ _MOVES: dict[str, tuple[int, ...]] = {
     "scatter_none": (0, 2),
     "scatternd_none": (0, 2),
 }  # fmt: skip
-# Floats that every integer below is one of.
+# Floats that represent all integers below exactly.
 _EXACT = {dtypes.DOUBLE: 1 << 53, dtypes.FLOAT: 1 << 24}
 
 Scalar = Any  # a number or an expression
 
 
 class ElementRules:
-    """Computes results' elements in one space."""
+    """Computes elements of results as expressions in one set of symbols."""
 
     def __init__(self, space: Space) -> None:
         self.space = space
@@ -89,7 +89,7 @@ class ElementRules:
         given: Sequence[np.ndarray | None],
         dims: Sequence[Sequence[Int]],
     ) -> list[np.ndarray | None]:
-        """Compute the elements of each result, None where not known. `dims`: the results'."""
+        """Compute the elements of each result, None if unknown. `dims`: dims of the results."""
         nothing: list[np.ndarray | None] = [None] * len(dims)
         if any(not _is_small(d) for d in dims) or len(op.regions):
             return nothing
@@ -98,7 +98,7 @@ class ElementRules:
         if name in ("multibroadcast", "broadcast"):
             return [self._spread(name, given[0], attributes, dims[0])]
         if name == "require":
-            return [given[0]]  # a run that goes on has its condition
+            return [given[0]]  # an assertion passes its input on
         known = [a for a in given if a is not None]
         if len(known) != len(given) or not known:
             return nothing
@@ -114,7 +114,7 @@ class ElementRules:
             reduced = self._reduced(name, attributes, known[0], kinds[0])
             return nothing if reduced is None else [reduced]
         except (MgxError, ArithmeticError, ValueError, IndexError):
-            return nothing  # the op's refusal comes where it is built or run
+            return nothing  # invalid operands are reported when the op is built or run
 
     # ---- numbers alone, and moves ------------------------------------------------------------
 
@@ -129,7 +129,7 @@ class ElementRules:
     def _moved(
         self, op: ir.Operation, groups: Sequence[int], arrays: Sequence[np.ndarray]
     ) -> list[np.ndarray | None]:
-        """Return the op on the numbers of the elements, which say where each one went."""
+        """Run the op's reference on indices of the elements, which shows where each one moves."""
         cls = OPS[mnemonic(op)]
         table: list[Scalar] = []
         inputs: list[np.ndarray] = []
@@ -144,7 +144,7 @@ class ElementRules:
                 else:
                     return [None]
             at += len(values)
-        # their own types would not hold the numbers
+        # integers that the operands' own types could not hold
         (places,) = self._run.evaluate(op, inputs, typed=False)
         return [array_of([table[int(p)] for p in places.flat], places.shape)]
 
@@ -152,7 +152,7 @@ class ElementRules:
     def _spread(
         name: str, a: np.ndarray | None, attributes: dict[str, Any], dims: Sequence[Int]
     ) -> np.ndarray | None:
-        """Return a tensor in the dims of the result, which are numbers."""
+        """Broadcast a tensor to the dims of the result, if these are numbers."""
         if a is None:
             return None
         shape = [int(d) for d in dims if isinstance(d, int)]
@@ -209,7 +209,7 @@ class ElementRules:
         most = _EXACT.get(source)
         if inside is not None and most is not None:
             low, high = low_of(inside), high_of(inside)
-            # no size is as large as the integers that f64 does not hold
+            # sizes are never as large as the integers that f64 cannot represent
             if source is dtypes.DOUBLE or (
                 low is not None and high is not None and -most <= low and high <= most
             ):
@@ -217,7 +217,7 @@ class ElementRules:
         return self._function("convert", {}, [x], kind)
 
     def _held(self, x: Int, kind: DType) -> Int:
-        """x in an integer type: a narrow one, or one without a sign, may not hold it."""
+        """Return x in an integer type; None if a narrow or unsigned type may not hold it."""
         if kind.is_bool:
             return x
         least, most = kind.lowest(), kind.highest()
@@ -301,7 +301,7 @@ class ElementRules:
 
 
 def _is_small(dims: Sequence[Int]) -> bool:
-    """Return whether a result has few elements, or a number of dims that its op tells."""
+    """Return whether a result has few elements, or a rank that its op states."""
     n = 1
     for d in dims:
         if not isinstance(d, int) or d == DYN:
@@ -325,14 +325,14 @@ def _whole(x: Scalar) -> Int | None:
 
 
 def array_of(values: Sequence[Scalar], shape: Sequence[int] | None = None) -> np.ndarray:
-    """Return an array of numbers and expressions; a vector where no shape is stated."""
+    """Return an array of numbers and expressions; a vector if no shape is passed."""
     out = np.empty(len(values), object)
     out[:] = list(values)
     return out if shape is None else out.reshape(tuple(shape))
 
 
 def numbers_of(a: np.ndarray) -> np.ndarray:
-    """Return an array as one of Python numbers."""
+    """Return an array of Python numbers."""
     if a.dtype.kind == "b":
         a = a.astype(np.int8)
     elif not dtypes.is_numpys(a.dtype):

@@ -1,8 +1,8 @@
-"""Lists and optionals at a program's interface: which of its parameters and results make up one.
+"""Lists and optionals at a program's interface, and the parameters and results that form them.
 
-A program has tensors only. Where a model takes or gives a list of tensors, the elements of `x` are
-the parameters or results `x[0]`, `x[1]`, ..; an optional is its content, or absent. A list whose
-length known only at run time is one result: its elements are the rows.
+A program has only tensors. The elements of a model's list `x` are the parameters or results `x[0]`,
+`x[1]`, ... An optional is its content, or absent. A list whose length is known only at run time is
+one result, whose rows are the elements.
 """
 
 from __future__ import annotations
@@ -21,10 +21,11 @@ Value = TypeVar("Value")
 
 @dataclass(frozen=True)
 class TensorGroup:
-    """An input or output as the user sees it: `count` tensors in a list, one tensor (TENSOR), the
-    rows of one in a list (ROWS), or nothing (None: an optional without content).
+    """An input or output as the user sees it. It is a list of `count` tensors, one tensor (TENSOR),
+    one tensor's rows as a list (ROWS), or nothing (None: an optional without content).
 
-    With `keys` the rows of an output's one tensor are maps: the numbers of a row by these keys.
+    With `keys` each row of an output's tensor is shown as a map from these keys to the row's
+    numbers.
     """
 
     name: str
@@ -33,11 +34,13 @@ class TensorGroup:
 
     @property
     def is_tensor(self) -> bool:
-        """Return whether a user gives or gets the tensor itself."""
+        """Return whether the user sees the tensor itself."""
         return self.count == TENSOR and not self.keys
 
     def mapped(self, value: Any) -> Any:
-        """Return a list of maps or of rows for an output that is such, else the value."""
+        """Convert an output to a list of maps or rows if it is one; return other values as they
+        are.
+        """
         if self.count == ROWS:
             return [value[i, ...] for i in range(len(value))]
         if not self.keys:
@@ -52,7 +55,7 @@ class TensorGroup:
         return "a tensor" if self.count == TENSOR else f"a list of {self.count} tensors"
 
     def split(self, value: object) -> tuple[dict[str, object], str]:
-        """Return the tensors of a given value by their names, and what is wrong with it."""
+        """Return a value's tensors by name, and a list of errors."""
         if self.count == TENSOR:
             return {self.name: value}, ""
         listed = cast(Sequence[object], value) if isinstance(value, list | tuple) else None
@@ -65,7 +68,7 @@ class TensorGroup:
         return {}, f"input '{self.name}' expected {self}, got {got}"
 
     def joined(self, values: Iterable[Value]) -> Value | list[Value] | None:
-        """Return the value of the tensors that `values` gives next."""
+        """Return the user's value, from the next tensors of `values`."""
         source = iter(values)
         if self.count is None:
             return None
@@ -75,9 +78,9 @@ class TensorGroup:
 def split(
     groups: Sequence[TensorGroup], given: Mapping[str, object]
 ) -> tuple[dict[str, object], list[str]]:
-    """Given values as tensors by name, and what is wrong with them.
+    """Split the user's values into tensors by name; return them and a list of errors.
 
-    Absent optionals need not be given. Other names stay, so elements may be given one by one.
+    Absent optionals may be missing. Other names stay, so elements may also be passed one by one.
     """
     known = {g.name: g for g in groups}
     out: dict[str, object] = {}
@@ -95,7 +98,7 @@ def split(
 def set_groups(
     function: ir.OpView, inputs: Sequence[TensorGroup], outputs: Sequence[TensorGroup]
 ) -> None:
-    """Note the groups on an entry function; nothing where all of them are tensors."""
+    """Set the groups of an entry function; do nothing if all of them are tensors."""
     if all(g.is_tensor for g in (*inputs, *outputs)):
         return
     rows = [ir.ArrayAttr.get([_attribute(g) for g in groups]) for groups in (inputs, outputs)]
@@ -103,7 +106,7 @@ def set_groups(
 
 
 def groups_of(function: ir.OpView) -> tuple[tuple[TensorGroup, ...], tuple[TensorGroup, ...]]:
-    """Return the groups of inputs and of outputs; none where all of them are tensors."""
+    """Return the groups of inputs and of outputs; none if all of them are tensors."""
     if GROUPS not in function.attributes:
         return (), ()
     inputs, outputs = (

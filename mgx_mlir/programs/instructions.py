@@ -1,4 +1,4 @@
-"""Instructions: what an operation of a program is to who builds it, and what it gives."""
+"""Instructions of MIGraphX's API: their values, operands and result types."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def as_value(x: Instruction) -> ir.Value:
 
 
 def as_operand(cls: type[Op], index: int, x: Instruction) -> ir.Value | None:
-    """Return what operand `index` of an op is given: None where an optional one is undefined."""
+    """Return operand `index` of an op; None for an undefined optional one."""
     value = as_value(x)
     owner = value.owner
     if isinstance(owner, ir.Block):
@@ -55,7 +55,7 @@ def result_types(
     keywords: Mapping[str, Any],
     ends: Sequence[Sequence[ir.Value]],
 ) -> list[TensorType]:
-    """Return what an operation with regions gives, from what its modules return."""
+    """Return the result types of an operation with regions, from its modules' returns."""
     yields = [[TensorType.of(v) for v in values] for values in ends]
     if cls.mnemonic == "if":
         then, other = yields
@@ -63,7 +63,7 @@ def result_types(
             a.rank == b.rank for a, b in zip(then, other, strict=True)
         )
         if not fits:
-            raise ShapeError("the modules of 'if' do not give results of the same types")
+            raise ShapeError("the modules of 'if' return different types")
         return [
             a.with_dims(x if x == y else DYN for x, y in zip(a.dims, b.dims, strict=True))
             for a, b in zip(then, other, strict=True)

@@ -33,7 +33,7 @@ class Interpreter:
         self, module: ir.Module, store: literals.WeightStore, *, compute: str = "f32"
     ) -> None:
         self.module, self.store = module, store
-        self._fitting: set[tuple[Any, ...]] = set()  # ops and dims that are known to fit
+        self._fitting: set[tuple[Any, ...]] = set()  # ops with dims that passed the check of sizes
         self.compute = compute
         self.wide: Any = {"f32": np.float32, "f64": np.float64}[compute]
 
@@ -41,7 +41,7 @@ class Interpreter:
     def run(
         self, inputs: Mapping[str, np.ndarray], *, trace: Trace | None = None
     ) -> list[np.ndarray]:
-        """Evaluate @main on arrays by argument name; the results have memory of their own."""
+        """Evaluate @main on arrays by argument name; the results own their memory."""
         function = main_function(self.module)
         names = argument_names(function)
         missing = [n for n in names if n not in inputs]
@@ -54,13 +54,13 @@ class Interpreter:
         with self.store.active(), np.errstate(all="ignore"):
             try:
                 found = self.run_block(block, env, trace)
-                # an input, a constant, one value given twice, or a view of such
+                # an input, a constant, a value returned twice, or a view of one
                 return [a.copy(order="C") for a in found]
             except MemoryError as e:
                 raise RunError(f"too little memory: {str(e).lower()}") from None
 
     def run_block(self, block: ir.Block, env: Env, trace: Trace | None = None) -> list[np.ndarray]:
-        """Run a block's ops with the values of `env`; return what its terminator gives."""
+        """Run a block's ops with the values of `env`; return its terminator's operands."""
         for view in block.operations:
             op = view.operation
             interrupts.check()
@@ -79,13 +79,15 @@ class Interpreter:
         return []
 
     def _check_sizes(self, op: ir.Operation, operands: Sequence[np.ndarray]) -> None:
-        """RunError where inference refuses the dims of these operands: numpy would take some."""
+        """Raise RunError if inference refuses the operands' dims: numpy would accept some of
+        them.
+        """
         cls = op_class(op)
         if cls is None or len(op.regions) or not len(op.results):
             return
         types = [TensorType.of(v) for v in op.operands]
         if all(t.is_static for t in types):
-            return  # the verifier has looked
+            return  # the verifier has checked static dims
         key = (op.results[0], *(a.shape for a in operands))
         if key in self._fitting:
             return
@@ -113,7 +115,7 @@ class Interpreter:
         *,
         typed: bool = True,
     ) -> list[np.ndarray]:
-        """Run one operation on arrays, its operands. `typed`: results as the op states them."""
+        """Run one operation on arrays. `typed`: convert results to the op's types."""
         if literals.is_literal(op):
             return [literals.array_of(op)]
         cls = op_class(op)
@@ -143,7 +145,7 @@ class Interpreter:
             raise
         except MemoryError:
             raise RunError(
-                f"'{op.name}' op asks for more memory than there is", location=str(op.location)
+                f"'{op.name}' op needs more memory than is available", location=str(op.location)
             ) from None
         except (ValueError, IndexError, ZeroDivisionError) as e:
             raise RunError(
@@ -157,7 +159,7 @@ class Interpreter:
         ]
 
     def widen(self, cls: type[Op], inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """Low-precision floats as the compute type, unless the op wants them raw."""
+        """Convert low-precision floats to the compute type, unless the op takes them raw."""
         if cls.raw:
             return list(inputs)
         return [self._widen_one(a) for a in inputs]
@@ -176,7 +178,7 @@ class Interpreter:
                 inner[arg] = _as(np.asarray(array), TensorType.of(arg).dtype)
             return self.run_block(block, inner)
 
-        # results that a loop that never runs, and select_module, need
+        # types of the results of a loop without iterations, and of select_module
         last = list(block.operations)[-1].operation
         call.arguments = [TensorType.of(a) for a in block.arguments]  # type: ignore[attr-defined]
         call.results = [TensorType.of(v) for v in last.operands]  # type: ignore[attr-defined]
@@ -190,11 +192,12 @@ class Interpreter:
 
 
 def _check_stated(op: ir.Operation, dims: Sequence[int], stated: Sequence[int]) -> None:
-    """RunError where a result has other dims than the program states, or no memory could hold it:
-    a broadcast takes none."""
+    """Raise RunError if a result's dims differ from the program's, or exceed any memory: a
+    broadcast allocates none, and would not fail.
+    """
     if math.prod(dims) > _MOST_ELEMENTS:
         raise RunError(
-            f"'{op.name}' op asks for more memory than there is: dims {show_dims(dims)}",
+            f"'{op.name}' op needs more memory than is available: dims {show_dims(dims)}",
             location=str(op.location),
         )
     if len(dims) != len(stated) or not all(map(compatible, dims, stated)):
@@ -213,9 +216,9 @@ def _as(array: ArrayLike, dtype: dtypes.DType) -> np.ndarray:
 
 
 class Folder:
-    """Compile-time values: evaluates small constant expressions, remembering what it found.
+    """Constant folding: evaluates small constant expressions, with a cache.
 
-    `limit` bounds the elements of every operand and result that is looked at.
+    `limit` is the largest number of elements of an operand or result.
     """
 
     def __init__(self, limit: int = 4096) -> None:
@@ -224,7 +227,7 @@ class Folder:
         self._run = Interpreter(None, literals.WeightStore())  # type: ignore[arg-type]
 
     def value(self, v: ir.Value) -> np.ndarray | None:
-        """Return the array of `v`, or None where it is not a small constant."""
+        """Return the array of `v`, None if it is not a small constant."""
         if v in self.known:
             return self.known[v]
         found = self._evaluate(v)

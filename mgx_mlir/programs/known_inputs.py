@@ -1,4 +1,4 @@
-"""The check of inputs like those of earlier calls: no more than that they are equal."""
+"""Fast check of inputs: equality with shapes that passed the full checks before."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ Shapes = tuple[tuple[int, ...], ...]
 
 
 class KnownInputs:
-    """Remembers shapes that a signature's checks let pass.
+    """Shapes that passed a signature's checks.
 
-    The checks depend on types and shapes alone, but for bools (of any byte), types that another
-    one holds, lists, and numbers that sizes depend on: inputs of such signatures are never known.
-    Indices and divisors are checked in every call.
+    The checks of most signatures depend only on types and shapes. Signatures with bools (any byte),
+    packed or emulated types, lists, or numbers that sizes depend on are never cached. Indices and
+    divisors are checked in every call.
     """
 
     def __init__(self, signature: Signature) -> None:
@@ -34,14 +34,14 @@ class KnownInputs:
         self._passed: set[Shapes] = set()
 
     def remember(self, arrays: Sequence[np.ndarray]) -> None:
-        """Note the shapes of arrays that passed the checks."""
+        """Store the shapes of arrays that passed the checks."""
         if self._usable:
             if len(self._passed) >= _MOST_SHAPES:
                 self._passed = set()
             self._passed.add(tuple([a.shape for a in arrays]))
 
     def arrays(self, given: Mapping[str, object]) -> tuple[list[np.ndarray], Shapes] | None:
-        """Return the arrays in order and their shapes where they are like earlier ones, else None.
+        """Return the arrays in order and their shapes if the shapes were seen before, else None.
 
         Errors: RunError for an index that is out of range, or a divisor of 0.
         """

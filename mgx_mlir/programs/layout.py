@@ -1,4 +1,4 @@
-"""Shapes as MIGraphX shows them: strides and ranges of every value, derived and never stored."""
+"""Shapes as MIGraphX shows them: strides and ranges of every value, computed on request."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Dim = int | DimRange
 
 
 def fixed_extent(d: Dim) -> int | None:
-    """Return the extent of a dim that can be only one."""
+    """Return the extent of a dim that allows only one."""
     if isinstance(d, int):
         return d
     return d.min if d.is_fixed else None
@@ -30,8 +30,8 @@ def fixed_extent(d: Dim) -> int | None:
 class Shape:
     """A tensor's element type, dims and strides (in elements) as MIGraphX sees them.
 
-    `dims` and `strides` are those of the IR: a rank of 0 is shown as lens {1}, strides {0}.
-    `strides` is () for a dynamic shape. A value of the IR whose dims are all known is static.
+    `dims` and `strides` are those of the IR; a rank of 0 is shown as lens {1}, strides {0}.
+    `strides` is () for a dynamic shape. A value whose dims are all known is static.
     """
 
     dtype: DType
@@ -49,7 +49,7 @@ class Shape:
 
     @property
     def is_dynamic(self) -> bool:
-        """A dim is a range."""
+        """True if a dim is a range."""
         return any(not isinstance(d, int) for d in self.dims)
 
     @property
@@ -64,7 +64,7 @@ class Shape:
 
     @property
     def elements(self) -> int:
-        """The number of elements; ShapeError of a dynamic shape."""
+        """Number of elements; ShapeError for a dynamic shape."""
         n = 1
         for d in self.dims:
             if not isinstance(d, int):
@@ -74,7 +74,7 @@ class Shape:
 
     @property
     def element_space(self) -> int:
-        """The number of elements of the buffer that the strides span."""
+        """Number of elements of the buffer that the strides span."""
         if self.elements == 0:
             return 0
         pairs = zip(self.lens, self.shown_strides, strict=True)
@@ -82,32 +82,32 @@ class Shape:
 
     @property
     def is_packed(self) -> bool:
-        """The elements fill their memory; false of a dynamic shape."""
+        """True if the elements fill their memory without gaps; false for a dynamic shape."""
         return not self.is_dynamic and self.elements == self.element_space
 
     @property
     def is_transposed(self) -> bool:
-        """The strides rise somewhere; false of a dynamic shape."""
+        """True if a stride exceeds the one before it; false for a dynamic shape."""
         if self.is_dynamic:
             return False
         strides = self.shown_strides
-        if self.is_broadcasted:  # axes of stride 0 have no place in the order
+        if self.is_broadcasted:  # axes of stride 0 do not count in the order
             strides = tuple(s for s in strides if s)
         return any(a < b for a, b in itertools.pairwise(strides))
 
     @property
     def is_broadcasted(self) -> bool:
-        """An axis has stride 0; false of a dynamic shape."""
+        """True if an axis has stride 0; false for a dynamic shape."""
         return not self.is_dynamic and 0 in self.shown_strides
 
     @property
     def is_scalar(self) -> bool:
-        """All strides are 0; false of a dynamic shape."""
+        """True if all strides are 0; false for a dynamic shape."""
         return not self.is_dynamic and not any(self.shown_strides)
 
     @property
     def is_standard(self) -> bool:
-        """Packed and row-major."""
+        """True if the shape is packed and row-major."""
         return self.is_packed and not self.is_transposed
 
     def tensor_type(self) -> TensorType:
@@ -134,12 +134,12 @@ AnyShape = Shape | TupleShape
 
 
 def braces(values: Sequence[object]) -> str:
-    """MIGraphX's list form: `{1, 2}`."""
+    """Format in MIGraphX's list form: `{1, 2}`."""
     return "{" + ", ".join(map(str, values)) + "}"
 
 
 def dims_attribute(dims: Sequence[Dim]) -> ir.Attribute:
-    """`migraphx.dims` of a function argument: an integer or {min, max?, ...} per dim."""
+    """Return `migraphx.dims` of a function argument: an integer or {min, max?, ...} per dim."""
     i64 = ir.IntegerType.get_signless(64)
 
     def entry(d: Dim) -> ir.Attribute:
@@ -184,7 +184,7 @@ def read_dims(attributes: dict[str, ir.Attribute], t: TensorType) -> tuple[Dim, 
 
 
 def shape_of_parts(shape: AnyShape | None) -> list[Shape]:
-    """Return the tensors of a shape, tuples flattened."""
+    """Return the tensors of a shape, with tuples flattened."""
     if shape is None:
         return []
     if isinstance(shape, TupleShape):

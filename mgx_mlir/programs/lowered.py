@@ -10,7 +10,7 @@ import numpy as np
 
 from mgx_mlir.core.shapes import DYN, TensorType
 
-IN_PLACE = "main_in_place"  # the function beside @main that updates caches in their own memory
+IN_PLACE = "main_in_place"  # function beside @main that updates KV caches in their own memory
 
 
 @dataclass(frozen=True)
@@ -47,10 +47,10 @@ class KernelChoice:
 
     name: str = ""  # name of the kernel or op, as in KernelInfo
     location: str = ""  # source location of the kernel or op, as in KernelInfo
-    rule: str = "linalg"  # kernel rule of the target; `linalg` where none applies
-    # rules that were tried before, in order: (rule, reason)
+    rule: str = "linalg"  # kernel rule that took it; `linalg` if none did
+    # rules tried before, in order: (rule, reason of refusal)
     refusals: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
-    part: str = ""  # matmul inside of the kernel; empty for all of it
+    part: str = ""  # matmul inside of the kernel; empty for the whole kernel
 
 
 @dataclass
@@ -70,7 +70,7 @@ class Lowered:
     kernels: list[KernelInfo] = field(default_factory=list[KernelInfo])
     choices: list[KernelChoice] = field(default_factory=list[KernelChoice])
     input_alignment: int = 64
-    left_out: bool = False  # kernels that compile apart are not in `bytecode`
+    left_out: bool = False  # kernels that are compiled separately are not in `bytecode`
 
     def signature(self) -> dict[str, Any]:
         """Return the inputs, outputs and kernels as plain JSON values."""

@@ -1,6 +1,6 @@
 """MIGraphX's spelling of operators: names, attributes and operand lists, to and from the dialect's.
 
-Printers and writers use the way out, readers and the Python API the way in.
+Printers and writers convert out of the dialect, readers and the Python API into it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from mgx_mlir.core.op import OPS, Op, mnemonic
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.programs.layout import Dim, DimRange, Shape
 
-# older names of operators and attributes, which files and scripts still hold
+# former names of operators and attributes, which files and scripts still use
 OLDER_NAMES = {
     "round": "nearbyint",
     "deconvolution": "convolution_backwards",
@@ -35,7 +35,7 @@ OLDER_ATTRIBUTES = {
     ("broadcast", "broadcast_lens"): "out_lens",
     ("transpose", "dims"): "permutation",
 }
-# attributes that MIGraphX dropped: accepted where they change nothing
+# attributes that MIGraphX dropped: accepted if they change nothing
 NEUTRAL = {
     **{(op, "alpha"): (1.0,) for op in ("dot", "quant_dot")},
     **{(op, "beta"): (0.0, 1.0) for op in ("dot", "quant_dot")},
@@ -43,7 +43,7 @@ NEUTRAL = {
        for op in ("convolution", "quant_convolution", "convolution_backwards", "pooling")},
 }  # fmt: skip
 
-# attributes that MIGraphX does not have: shown only when they are set
+# attributes that MIGraphX does not have: shown only if they are set
 OWN_ATTRIBUTES = frozenset(
     {"channels_last", "padded", "max_dims", "exclude_outside", "antialias", "roi",
      "extrapolation_value", "callees", "overflow", "allowzero"}
@@ -56,7 +56,7 @@ NAMED_ENUMS = frozenset({("pooling", "mode"), ("roialign", "mode")}) | {
     for op in ("rnn", "gru", "lstm", "rnn_var_sl_last_output", "rnn_var_sl_shift_output",
                "rnn_last_hs_output", "rnn_last_cell_output")
 }  # fmt: skip
-# attributes that are choices in the dialect and strings in MIGraphX
+# attributes that are enumerations in the dialect and strings in MIGraphX
 STRING_CHOICES = frozenset(
     {"nearest_mode", "coordinate_transformation_mode", "output_name", "assign"}
 )
@@ -92,12 +92,12 @@ class NestedOp:
         return NestedOp(name.strip(), tuple(values.items()))
 
     def stated(self) -> str:
-        """Return the dialect's text: attributes where they are not the defaults."""
+        """Return the dialect's text: attributes that differ from the defaults."""
         defaults = _defaults(self.name)
         inside = ",".join(
             f"{k}={v!r}"
             for k, v in self.attributes
-            # files hold the f32 of a default
+            # files hold the default rounded to f32
             if k not in defaults or np.float32(v) != np.float32(defaults[k])
         )
         return f"{self.name}{{{inside}}}" if inside else self.name
@@ -115,7 +115,9 @@ def _defaults(name: str) -> dict[str, float]:
 
 
 def class_of(name: str) -> type[Op]:
-    """Return the operator class of a MIGraphX name, older ones included; ShapeError with a hint."""
+    """Return the operator class of a MIGraphX name, former names included; ShapeError with a
+    hint.
+    """
     found = OPS.get(OLDER_NAMES.get(name, name))
     if found is None or name in ("literal", "yield"):
         near = difflib.get_close_matches(name, OPS, n=1)
@@ -126,19 +128,19 @@ def class_of(name: str) -> type[Op]:
 
 
 def is_tuple(op: ir.Operation) -> bool:
-    """Return whether MIGraphX sees the results of `op` as one tuple.
+    """Return whether MIGraphX returns the results of `op` as one tuple.
 
-    lstm is none: there rnn_last_cell_output reads the cells off the instruction itself.
+    lstm does not: there rnn_last_cell_output reads the cells from the instruction itself.
     """
     name = mnemonic(op)
     return (len(op.results) > 1 or name in TUPLES) and name != "lstm"
 
 
-# ---- out ---------------------------------------------------------------------------------------
+# ---- from the dialect -------------------------------------------------------------------------
 
 
 def attributes_out(cls: type[Op], values: Mapping[str, Any]) -> dict[str, Any]:
-    """Attribute values in MIGraphX's terms, in its order; ours only where they are set.
+    """Return attribute values in MIGraphX's terms and order; ours only if they are set.
 
     Values are None, bool, int, float, str, lists of these, Enum, NestedOp, DType, Shape and
     dims (int or DimRange).
@@ -186,13 +188,13 @@ def _dim_out(low: int, high: int) -> Dim:
     return DimRange(low, None if high < 0 or high >= 2**62 else high)
 
 
-# ---- in ----------------------------------------------------------------------------------------
+# ---- to the dialect ---------------------------------------------------------------------------
 
 
 def attributes_in(cls: type[Op], values: Mapping[str, Any]) -> dict[str, Any]:
-    """Attribute values as the dialect's class takes them.
+    """Convert attribute values to those of the dialect's class.
 
-    Takes what `attributes_out` gives, and what files and scripts hold: numbers for enums and
+    Takes the results of `attributes_out`, and values of files and scripts: numbers for enums and
     element types, objects for nested operators and shapes. Raises ShapeError for an unknown
     attribute or a value of the wrong kind.
     """
@@ -200,7 +202,7 @@ def attributes_in(cls: type[Op], values: Mapping[str, Any]) -> dict[str, Any]:
     name = cls.mnemonic
     for key, value in values.items():
         if (name, key) == ("select_module", "output_dyn_shapes"):
-            continue  # the functions say it
+            continue  # the functions of `if` and loops have these
         known = OLDER_ATTRIBUTES.get((name, key), key)
         if (name, known) in NEUTRAL and known not in cls.ATTRS:
             if value not in NEUTRAL[name, known]:
@@ -228,7 +230,7 @@ def _value_in(key: str, definition: AttrDef, value: object) -> object:
     if isinstance(value, Enum):
         return value.name
     if definition.choices:
-        # an enumeration of a scripting language is an int with a name; a plain int is a position
+        # an IntEnum of a script is an int with a name; a plain int is an index
         if isinstance(value, int) and not isinstance(value, bool):
             if not 0 <= int(value) < len(definition.choices):
                 raise ShapeError(
@@ -265,7 +267,7 @@ def _value_in(key: str, definition: AttrDef, value: object) -> object:
     if what == "a string" and not isinstance(value, str):
         raise ShapeError(f"attribute '{key}' expected a string, got {value!r}")
     if what == "an f64 float" and value in NOT_FINITE:
-        return float(value)  # JSON has no numbers for these
+        return float(value)  # strings for infinity and NaN, which JSON lacks
     if what == "an f64 float" and not isinstance(value, int | float):
         raise ShapeError(f"attribute '{key}' expected a number, got {value!r}")
     return value
@@ -289,7 +291,7 @@ def _dtype_in(key: str, value: object) -> DType:
     elif isinstance(value, int):
         found = dtypes.from_number(value)
     if found is dtypes.FP4X2:
-        raise ShapeError(f"attribute '{key}' is fp4x2, which nothing is computed in: see pack_fp4")
+        raise ShapeError(f"attribute '{key}' is fp4x2, a storage type: use pack_fp4 and unpack_fp4")
     if found is not None:
         return found
     raise ShapeError(f"attribute '{key}' expected an element type, got {value!r}")
@@ -321,14 +323,14 @@ def _name_in(key: str, value: object) -> str:
 def group_operands(
     cls: type[Op], values: Sequence[Any], attributes: Mapping[str, Any]
 ) -> list[Any]:
-    """MIGraphX's flat inputs as the operands of the dialect's class.
+    """Assign MIGraphX's flat inputs to the operands of the dialect's class.
 
     `None` in `values` is an absent input. Raises ShapeError for a wrong count.
     """
     given = list(values)
     name = cls.mnemonic
     if name == "reshape" and attributes.get("dims") and len(given) == 2:
-        given.pop()  # MIGraphX's second input is the buffer to write to
+        given.pop()  # MIGraphX's second input is the output buffer
     if name == "slice":
         return _slice_operands(given, attributes)
     arities = [g.arity for g in cls.OPERANDS]
@@ -355,7 +357,7 @@ def group_operands(
 
 
 def _slice_operands(given: list[Any], attributes: Mapping[str, Any]) -> list[Any]:
-    """Return the inputs of slice stand for the attributes that are not set, in order."""
+    """Assign slice's inputs to its unset attributes, in order."""
     given = [x for x in given if x is not None]
     if not given:
         raise ShapeError("operator 'slice' expected 1 to 4 inputs, got 0")

@@ -1,7 +1,7 @@
-"""Building a program instruction by instruction, as MIGraphX does: modules that become regions.
+"""Build a program instruction by instruction, as MIGraphX does; its modules become regions.
 
-The Python API and the file readers stand on this. A module under construction is a function of
-the program; as the module argument of an instruction it becomes a region of that operation.
+The Python API and the file readers use it. A module under construction is a function of the
+program. As the module argument of an instruction it becomes a region of that operation.
 """
 
 from __future__ import annotations
@@ -42,21 +42,21 @@ from mgx_mlir.programs.program_ir import (
 )
 
 IMPLICIT_RETURN = (
-    "migraphx.implicit_return"  # on func.return: nobody asked for it, printers hide it
+    "migraphx.implicit_return"  # on a func.return that was added implicitly: printers hide it
 )
 MODULES = "migraphx.modules"  # on an op with regions: the names of its submodules
 
 
 @dataclass(frozen=True)
 class LeftOut:
-    """A constant whose numbers a file does not hold: its type, and the digest of its bytes."""
+    """A constant whose values a file does not hold: its type, and the digest of its bytes."""
 
     type: TensorType
     key: str
 
 
 class ModuleBuilder:
-    """One module: a function of the program, or a region after it was handed to an instruction."""
+    """One module: a function of the program, or a region once an instruction took it."""
 
     def __init__(self, program: ProgramBuilder, name: str, block: ir.Block) -> None:
         self.program, self.name, self.block = program, name, block
@@ -68,7 +68,7 @@ class ModuleBuilder:
     # ---- reading -----------------------------------------------------------------------------
 
     def terminator(self) -> ir.Operation | None:
-        """Return the operation that ends the module, None where nothing does yet."""
+        """Return the operation that ends the module, None if there is none yet."""
         try:
             last = ir.InsertionPoint.at_block_terminator(self.block).ref_operation
         except ValueError:
@@ -85,9 +85,9 @@ class ModuleBuilder:
     # ---- adding ------------------------------------------------------------------------------
 
     def add_parameter(self, name: str, shape: Shape) -> ir.Value:
-        """Return a new parameter. ShapeError where the name is taken."""
+        """Return a new parameter. ShapeError if the name exists."""
         if self.attached:
-            raise ShapeError(f"module '{self.name}' belongs to an instruction by now")
+            raise ShapeError(f"module '{self.name}' is part of an instruction already")
         if name in self.parameters:
             raise ShapeError(f"module '{self.name}' has a parameter '{name}' already")
         with self.program.building():
@@ -110,7 +110,7 @@ class ModuleBuilder:
         first: bool = False,
         symbols: Sequence[str] = (),
     ) -> ir.Value:
-        """Return a constant, ahead of all other operations; behind earlier literals unless `first`.
+        """Return a constant, before all other operations and after earlier literals, or `first`.
 
         `strides` (in elements) is the memory order that files and text show, row-major for None.
         """
@@ -141,10 +141,10 @@ class ModuleBuilder:
         before: ir.Operation | None = None,
         stated: Sequence[TensorType] | None = None,
     ) -> Instruction:
-        """Append an operation (or put it ahead of `before`); its results are inferred.
+        """Append an operation, or insert it before `before`; its result types are inferred.
 
-        `name`, `attributes` and `inputs` are MIGraphX's. `stated` are result types that may say
-        more than what is inferred. Raises ShapeError where these do not fit together.
+        `name`, `attributes` and `inputs` are MIGraphX's. `stated` are result types, which may be
+        more precise than the inferred ones. Raises ShapeError if they do not fit together.
         """
         attributes = dict(attributes or {})
         end = self.open()
@@ -178,7 +178,7 @@ class ModuleBuilder:
         return OPS["undefined"](ip=ip).operation.result
 
     def open(self) -> ir.Operation | None:
-        """Return the terminator to insert ahead of; one that was only implied goes."""
+        """Return the terminator to insert before, and make an implicit one explicit."""
         end = self.terminator()
         if end is not None and IMPLICIT_RETURN in end.attributes:
             end.erase()
@@ -199,14 +199,14 @@ class ModuleBuilder:
     # ---- returning ---------------------------------------------------------------------------
 
     def add_return(self, values: Sequence[Instruction]) -> None:
-        """End the module with its results. ShapeError where it has ended already."""
+        """End the module with its results. ShapeError if it has ended already."""
         end = self.open()
         if end is not None:
             raise ShapeError(f"module '{self.name}' has a return already, expected replace_return")
         self._end([as_value(v) for v in values])
 
     def replace_return(self, values: Sequence[Instruction]) -> None:
-        """Other results for the module; every reference to an instruction stays valid."""
+        """Replace the module's results; every reference to an instruction stays valid."""
         end = self.terminator()
         found = [as_value(v) for v in values]
         if end is not None:
@@ -214,7 +214,7 @@ class ModuleBuilder:
         self._end(found)
 
     def close(self) -> None:
-        """Give a module that has no return one of its last instruction's results."""
+        """Add a return of the last instruction's results, if the module has none."""
         if self.terminator() is not None:
             if not self._signed:
                 self._sign()
@@ -226,7 +226,7 @@ class ModuleBuilder:
         if last is None:
             last = next(reversed(list(self.operations())), None)
         if last is not None:
-            # lstm is one instruction with two results, of which the second is not a result of it
+            # lstm is one instruction with two results, of which MIGraphX returns only the first
             values = list(last.results) if is_tuple(last) else list(last.results)[:1]
         else:
             values = list(self.parameters.values())[-1:]
@@ -244,7 +244,7 @@ class ModuleBuilder:
         return end
 
     def _sign(self) -> None:
-        """State the function's type and its argument attributes."""
+        """Set the function's type and its argument attributes."""
         if self.attached:
             return
         function = self.block.owner
@@ -336,7 +336,7 @@ class ModuleBuilder:
         places = [_place(self.block, v) for v in values]
         end.erase()
         self.block.append_to(region)
-        # the old handles of the block and its arguments refer to the function, which goes
+        # the former handles of the block and its arguments refer to the function, which is erased
         self.block = region.blocks[0]
         self.attached = True
         function.erase()
@@ -353,7 +353,7 @@ class ModuleBuilder:
         self.program.detached(self)
 
     def widen(self, types: Sequence[TensorType]) -> None:
-        """Give a body on single elements the dims of the operands it will be applied to."""
+        """Change a body on single elements to the dims of its operands."""
         block = self.block
         order = sorted(range(len(block.arguments)), key=lambda i: natural(list(self.parameters)[i]))
         if len(order) != len(types):
@@ -375,7 +375,7 @@ class ModuleBuilder:
         self._sign()
 
     def _widen_op(self, op: ir.Operation, dims: tuple[int, ...]) -> None:
-        """Rebuild an op of a body with operands that have changed their types."""
+        """Rebuild a body's op for operands that changed their types."""
         if literals.is_literal(op):
             value = op.result
             if DYN in dims:
@@ -399,7 +399,7 @@ class ModuleBuilder:
 
 
 def _refine(op: ir.Operation, stated: Sequence[TensorType]) -> None:
-    """Make result types more precise by stated ones that fit."""
+    """Replace result types by stated ones that are more precise."""
     if len(op.results) != len(stated):
         return
     for result, s in zip(op.results, stated, strict=True):
@@ -410,7 +410,7 @@ def _refine(op: ir.Operation, stated: Sequence[TensorType]) -> None:
 
 
 def _place(block: ir.Block, value: ir.Value) -> int | None:
-    """Return the number of the block argument that `value` is."""
+    """Return the index of the block argument that `value` is."""
     return next((i for i, a in enumerate(block.arguments) if a == value), None)
 
 
@@ -429,7 +429,7 @@ class ProgramBuilder:
 
     @staticmethod
     def of(program: ProgramIR) -> ProgramBuilder:
-        """Return a builder that goes on with an existing program, which it shares."""
+        """Return a builder that continues an existing program, which it shares."""
         made = ProgramBuilder.__new__(ProgramBuilder)
         made.ctx, made.module, made.store = program.ctx, program.module, program.store
         made.modules, made.on_attach = {}, None
@@ -445,11 +445,11 @@ class ProgramBuilder:
 
     @property
     def main(self) -> ModuleBuilder:
-        """The module that runs first."""
+        """Module that runs first."""
         return self.modules["main"]
 
     def create_module(self, name: str) -> ModuleBuilder:
-        """Return a new empty module. ShapeError where the name is taken."""
+        """Return a new empty module. ShapeError if the name exists."""
         if name in self.modules:
             raise ShapeError(f"the program has a module '{name}' already")
         with self.ctx, ir.Location.unknown():
@@ -462,7 +462,7 @@ class ProgramBuilder:
         return found
 
     def detached(self, m: ModuleBuilder) -> None:
-        """Note that a module has become a region: older handles of its parameters are dead."""
+        """Mark a module that became a region: handles of its parameters are no longer valid."""
         if self.on_attach is not None:
             self.on_attach(m)
 
@@ -475,9 +475,9 @@ class ProgramBuilder:
         return _Building(self, symbols)
 
     def program(self, source: str = "") -> ProgramIR:
-        """Return the program, every module of it ended.
+        """Return the program, with every module ended.
 
-        It shares the builder's operations. Any thread may ask, while none builds.
+        It shares the builder's operations. Any thread may call this while none builds.
         """
         with self._closing:
             for m in self.modules.values():
@@ -486,7 +486,7 @@ class ProgramBuilder:
 
 
 class _Building:
-    """`with`: context, location and active store of a program."""
+    """Context manager: context, location and active store of a program."""
 
     def __init__(self, program: ProgramBuilder, symbols: Sequence[str]) -> None:
         self.program, self.symbols = program, symbols
@@ -514,7 +514,7 @@ class _Building:
 
 
 def drop_unused_modules(program: ProgramIR) -> None:
-    """Erase the functions that nothing refers to; `main` stays."""
+    """Erase functions without references; `main` stays."""
     used = {"main"}
 
     def visit(op: ir.Operation) -> ir.WalkResult:

@@ -1,4 +1,4 @@
-"""Shapes of the values of a program: strides and ranges, derived from its instructions."""
+"""Shapes of a program's values: strides and ranges, derived from its instructions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from mgx_mlir.programs.signature import DimRange
 
 
 class ModuleShapes:
-    """The shape of every value of a module.
+    """Shape of every value of a module.
 
     Strides of an operator's result come from its class (`strides`), from its operands for a
     pointwise operator (the memory order of packed operands is kept, as in MIGraphX), and are
@@ -25,7 +25,7 @@ class ModuleShapes:
     """
 
     def __init__(self, module: ir.Operation, store: WeightStore | None = None) -> None:
-        """`store` holds the module's weights, None where it is active while shapes are asked."""
+        """Take the module's weights from `store`; None: from the store that is active."""
         self._store = store
         self._strides: dict[ir.Value, Strides] = {}
         self._dims: dict[ir.Value, tuple[Dim, ...]] = {}
@@ -40,7 +40,7 @@ class ModuleShapes:
             self.state(value, attributes)
 
     def state(self, value: ir.Value, attributes: dict[str, ir.Attribute]) -> None:
-        """Note what the attributes of a function argument say of it."""
+        """Record the shape that a function argument's attributes state."""
         t = TensorType.of(value)
         if STRIDES in attributes:
             strides = tuple(ir.DenseI64ArrayAttr(attributes[STRIDES]))
@@ -59,12 +59,12 @@ class ModuleShapes:
         return Shape(t.dtype, t.dims, self.strides(value))
 
     def result_shape(self, op: ir.Operation, *, is_tuple: bool) -> AnyShape:
-        """Return the shape of an operation's result, a tuple where it is one in MIGraphX."""
+        """Return the shape of an operation's result; a tuple if MIGraphX returns one."""
         parts = tuple(self.shape(r) for r in op.results)
         return TupleShape(parts) if is_tuple else parts[0]
 
     def dims(self, value: ir.Value) -> tuple[Dim, ...]:
-        """Return the dims of a value, ranges where they are dynamic."""
+        """Return the dims of a value, with ranges for dynamic ones."""
         found = self._dims.get(value)
         if found is None:
             t = TensorType.of(value)
@@ -74,7 +74,7 @@ class ModuleShapes:
         return found
 
     def strides(self, value: ir.Value) -> Strides:
-        """Return the strides of a value; those of unknown extents are DYN."""
+        """Return the strides of a value; strides that depend on unknown extents are DYN."""
         stack = [value]
         while stack:
             v = stack[-1]
@@ -104,7 +104,7 @@ class ModuleShapes:
                 o.results = [TensorType.of(r) for r in op.results]
                 found = tuple(cls.strides(o, ins))
             except MgxError:
-                # a view that needs a copy (reshape_lazy): what the copy looks like
+                # a view that needs a copy (reshape_lazy) has the copy's strides
                 return standard_strides(t.dims)
             return found if len(found) == t.rank else standard_strides(t.dims)
         if cls.mnemonic == "convert":
@@ -128,7 +128,7 @@ def _operator(v: ir.Value) -> tuple[ir.Operation | None, type[Op] | None]:
 
 
 def _keeps(cls: type[Op]) -> bool:
-    """Return whether the strides of a result depend on those of the operands."""
+    """Return whether a result's strides depend on the operands' strides."""
     return cls.strides is not Op.strides or (issubclass(cls, Pointwise))
 
 
@@ -138,7 +138,7 @@ def _sources(v: ir.Value) -> list[ir.Value]:
 
 
 def _pointwise_strides(shapes: Sequence[Shape]) -> Strides:
-    """MIGraphX's rule: keep the memory order of packed operands, else row-major."""
+    """Apply MIGraphX's rule: keep the memory order of packed operands, else row-major."""
     first = shapes[0]
     if len(shapes) == 1:
         keeps = first.is_packed or first.is_scalar
@@ -167,12 +167,12 @@ def _packed_like(s: Shape) -> Shape:
 
 
 class _RangeProbe(DimProbe):
-    """The range of every dynamic dim, from those of the arguments' dims."""
+    """Range of every dynamic dim, from the ranges of the arguments' dims."""
 
-    LIMIT = 1 << 31  # a size that may exceed it has no upper bound
+    LIMIT = 1 << 31  # sizes above it count as unbounded
 
     def bound(self, value: ir.Value, dims: Sequence[Dim]) -> None:
-        """State the ranges of an argument's dims."""
+        """Set the ranges of an argument's dims."""
         ends = [(d, d) if isinstance(d, int) else (d.min, d.max) for d in dims]
         self.argument(value, [None if isinstance(d, int) else d.symbol for d in dims], ends)
 

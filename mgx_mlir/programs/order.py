@@ -1,4 +1,4 @@
-"""The order of operations in a block: operands first, from the results."""
+"""Topological order of operations in a block, from the results back."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from mgx_mlir.core.ir import ir
 
 
 def depth_first(end: ir.Operation, block: ir.Block) -> Sequence[ir.Operation]:
-    """Return the operations of `block` that `end` needs, operands first."""
+    """Return the operations of `block` that `end` depends on, operands first."""
     order: list[ir.Operation] = []
     state: dict[ir.Operation, bool] = {}
     stack = [end]
@@ -28,7 +28,7 @@ def depth_first(end: ir.Operation, block: ir.Block) -> Sequence[ir.Operation]:
             owner = value.owner
             if isinstance(owner, ir.Block):
                 continue
-            owner = owner.operation  # an op view is another object as the key of a dict
+            owner = owner.operation  # an op view is a different dict key than its operation
             if owner.block == block and owner not in state:
                 stack.append(owner)
     order += [v.operation for v in block.operations if v.operation not in state]

@@ -11,9 +11,9 @@ from mgx_mlir.core.literals import WeightStore
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.core.weight_files import used_keys
 
-NAME = "migraphx.name"  # argument and result attribute: the name a user knows
+NAME = "migraphx.name"  # argument and result attribute: the user's name
 DIMS = "migraphx.dims"  # argument attribute: ranges and symbols of dynamic dims
-VALUES = "migraphx.values"  # function attribute: what the values of integer inputs must be
+VALUES = "migraphx.values"  # function attribute: rules for the values of integer inputs
 # function attribute: conditions on the sizes of inputs
 SIZES = "migraphx.sizes"
 GROUPS = "migraphx.groups"  # function attribute: the lists and optionals of a program's interface
@@ -22,8 +22,9 @@ STRIDES = "migraphx.strides"  # argument attribute: strides when they are not ro
 
 @dataclass(frozen=True)
 class DevicePlan:
-    """Device memory that the backend plans: the bytes of scratch of a call, None where it
-    does not say; and the weights that loading copies there, as (bytes of an element, elements)."""
+    """Device memory that IREE plans. `scratch`: bytes of a call, None if unknown. `weights`: copies
+    at load, as (bytes of an element, elements).
+    """
 
     scratch: int | None
     weights: tuple[tuple[int, int], ...]
@@ -34,7 +35,7 @@ class ProgramIR:
     """A program that frontends return, passes transform and targets compile.
 
     `module` holds `func.func @main`; large constants are in `store`; `source` names the file.
-    `plan` is there when the program was compiled for a device.
+    `plan` is set if the program was compiled for a device.
     """
 
     ctx: ir.Context
@@ -63,13 +64,13 @@ class ProgramIR:
         return ProgramIR(self.ctx, module, self.store.copy(), self.source)
 
     def prune_store(self) -> None:
-        """Drop stored weights that no literal refers to any more."""
+        """Drop stored weights that no literal refers to."""
         self.store.keep_only(used_keys(self.module.operation))
 
     def text(self) -> str:
         """Return the module in MLIR's generic form."""
         with self.ctx:
-            # the bindings: a signature is read without them
+            # loads the MLIR bindings, which reading a signature does not need
             from mgx_mlir.core.operand_segments import asm
 
             return asm(self.module.operation)
@@ -148,7 +149,7 @@ def result_types(function: ir.OpView) -> list[TensorType]:
 
 
 def has_dynamic_dims(function: ir.OpView) -> bool:
-    """Return whether an argument, or a result of an op, has a dim that only a run knows."""
+    """Return whether an argument, or an op's result, has a dynamic dim."""
     block = entry_block(function)
     values = [*block.arguments, *(r for op in block.operations for r in op.operation.results)]
     return any(not TensorType.of(v).is_static for v in values)

@@ -1,4 +1,4 @@
-"""Arrays whose repeated elements take no memory, through reshapes for which numpy copies them."""
+"""Arrays with repeated elements (stride 0) that stay views in reshapes for which numpy copies."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Repeated:
-    """An array, each of whose dims is some axes of `data` one behind the other.
+    """An array, each of whose dims is one or more adjacent axes of `data`.
 
-    Repeated elements are axes of stride 0, which no reshape has to merge with others.
+    Repeated elements are separate axes of stride 0, so that no reshape merges them with others.
     """
 
     data: np.ndarray
-    axes: tuple[int, ...]  # count of axes of each dim
+    axes: tuple[int, ...]  # number of axes of each dim
 
     @staticmethod
     def of(array: np.ndarray) -> Repeated:
-        """Return an array as it is."""
+        """Wrap an array."""
         return Repeated(array, (1,) * array.ndim)
 
     @property
@@ -31,12 +31,12 @@ class Repeated:
         return tuple(math.prod(part) for part in self._split(self.data.shape))
 
     def _split(self, row: Sequence[int]) -> list[list[int]]:
-        """Return the numbers of axes by dim."""
+        """Return the ranges of axes by dim."""
         left = iter(row)
         return [list(itertools.islice(left, n)) for n in self.axes]
 
     def dense(self) -> np.ndarray:
-        """Return the array: a view where its strides can tell it, else a copy."""
+        """Return the array: a view if strides can express it, else a copy."""
         return self.data.reshape(self.dims)
 
     def transposed(self, order: Sequence[int]) -> Repeated:
@@ -46,7 +46,7 @@ class Repeated:
         return Repeated(self.data.transpose(flat), tuple(self.axes[d] for d in order))
 
     def broadcast(self, dims: Sequence[int], start: int) -> Repeated:
-        """Return the array at dims from `start` on, where those of 1 and all others repeat."""
+        """Broadcast to dims from `start` on: extents of 1, and new dims, repeat."""
         shape: list[int] = []
         places: list[list[int]] = [[n] for n in dims]
         for extents, n, at in zip(
@@ -60,8 +60,7 @@ class Repeated:
         return Repeated(np.broadcast_to(inner, whole), tuple(map(len, places)))
 
     def reshaped(self, dims: Sequence[int]) -> Repeated:
-        """Return the array with other dims; a copy where these begin inside of an axis that they
-        do not divide."""
+        """Reshape; copy if a new dim ends inside of an axis that it does not divide."""
         extents, places = [n for n in self.data.shape if n != 1], list[list[int]]()
         for n in dims:
             part = list[int]()
@@ -78,7 +77,8 @@ class Repeated:
         return Repeated(self.data.reshape(whole), tuple(map(len, places)))
 
     def distinct(self) -> tuple[np.ndarray, int]:
-        """Return the array without the rows that repeat the one before, and the size of a block.
+        """Return the array without rows that repeat the previous one, and the number of
+        repetitions.
 
         Rows are those of the first dim. Row i of the array is row i // size of the result.
         """

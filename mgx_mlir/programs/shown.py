@@ -1,8 +1,8 @@
-"""Results as a user sees them where a tensor only stands for them: fewer axes, or texts.
+"""User's view of a result whose tensor has another form: fewer axes, or strings.
 
-A program has tensors of numbers whose ranks are known. Where the extent of an axis decides at run
-time whether it is there at all, the tensor has it; where elements are texts, they are numbers in a
-table that lies beside the program.
+A program's tensors have numbers as elements, and a known rank. An axis that exists only if its
+extent is not 1 at run time is always in the tensor. Strings are indices into a table beside the
+program.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ SHOWN = "migraphx.shown"  # result attribute: {ones: [axes], texts: [table]}
 
 @dataclass(frozen=True)
 class Shown:
-    """`ones` are axes that are left out where their extent is 1; elements number the `texts`."""
+    """`ones` are axes that are dropped if their extent is 1; elements are indices into `texts`."""
 
     ones: tuple[int, ...] = ()
     texts: tuple[str, ...] = ()
 
     def array(self, found: np.ndarray) -> np.ndarray:
-        """Return the array that a user sees."""
+        """Return the array in the user's view."""
         if self.ones:
             found = found.squeeze(tuple(a for a in self.ones if found.shape[a] == 1))
         return strings_at(self._table, found) if self.texts else found
@@ -49,7 +49,7 @@ class Shown:
 
 
 def shown_of(attributes: Mapping[str, ir.Attribute]) -> Shown | None:
-    """Return how a result is shown, by its attributes; None where its tensor is what is seen."""
+    """Return the user's view of a result from its attributes; None if it is the tensor itself."""
     if SHOWN not in attributes:
         return None
     rows = ir.DictAttr(attributes[SHOWN])

@@ -58,9 +58,9 @@ class DimRange:
 class Port:
     """An input or output: `dtype` is MIGraphX's name, a dynamic dim is -1 in `dims`.
 
-    `element` names the type that the elements stand for where `dtype` only holds it
-    (core/subbyte_types.py). `shown` says what a user sees in place of an output's tensor. With
-    `text` a user gives and gets strings, and elements are numbers in the signature's table of them.
+    `element` names the type that `dtype` only stores (core/subbyte_types.py). `shown` is the user's
+    view of an output's tensor. With `text` the user passes and receives strings, and elements are
+    indices into the signature's table.
     """
 
     name: str
@@ -72,7 +72,7 @@ class Port:
     text: bool = False
 
     def stated(self, found: np.ndarray) -> np.ndarray:
-        """Return an output as the array that a user sees."""
+        """Return an output as the user's array."""
         if self.element:
             found = stated_array(found, BY_NAME[self.element])
         return found if self.shown is None else self.shown.array(found)
@@ -90,11 +90,11 @@ class Port:
 
 @dataclass(frozen=True)
 class Variant:
-    """A function of a compiled program for some sizes of its inputs."""
+    """Function of a compiled program for certain sizes of its inputs."""
 
     function: str
     sizes: tuple[tuple[int, int, int], ...]  # fixed dims: (input, dim, size)
-    # groups of dims, each (input, dim), that share one size, whatever it is
+    # groups of dims, each (input, dim), with one common size, whatever it is
     alike: tuple[tuple[tuple[int, int], ...], ...] = ()
 
 
@@ -105,11 +105,10 @@ Pair = tuple[int, int]  # indices of an input and an output
 class Signature:
     """The inputs and outputs of a program.
 
-    Where some of what a user gives and gets are lists of tensors, or optional, the groups say what
-    the ports are to him; empty where all of them are tensors. `variants` are functions for some
-    sizes of the inputs, chosen at run time. `texts` are the strings that ports of strings
-    number. `in_place` are results that can stand in the memory of an input, where a caller gives
-    that memory for them.
+    The groups map the user's lists and optionals to ports; they are empty if all are tensors.
+    `variants` are functions for certain sizes of the inputs, chosen at run time. `texts` is the
+    table of strings, which ports of strings index. `in_place` are results that may use an input's
+    memory, if the caller passes that memory for them.
     """
 
     inputs: tuple[Port, ...]
@@ -125,23 +124,23 @@ class Signature:
 
     @property
     def input_names(self) -> list[str]:
-        """The names of what a user gives."""
+        """Names of the user's inputs."""
         return [g.name for g in self.input_groups or self.inputs if g.name not in self.made_ahead]
 
     @cached_property
     def made_ahead(self) -> frozenset[str]:
-        """The inputs that the steps make of what a user gives."""
+        """Inputs that steps compute from the user's inputs."""
         made = {o for s in self.steps for o in s.outputs}
         return frozenset(p.name for p in self.inputs if p.name in made)
 
     @property
     def given_inputs(self) -> tuple[Port, ...]:
-        """The inputs that a user gives: those that no step makes."""
+        """Inputs that the user passes: those that no step computes."""
         return tuple(p for p in self.inputs if p.name not in self.made_ahead)
 
     @property
     def output_names(self) -> list[str]:
-        """The names of what a user gets."""
+        """Names of the user's outputs."""
         return [g.name for g in self.output_groups or self.outputs]
 
     @staticmethod
@@ -194,7 +193,7 @@ class Signature:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """Return what from_json reads, for files."""
+        """Return the JSON value that from_json reads."""
         ports = ("inputs", "outputs", "input_groups", "output_groups")
         rows: dict[str, Any] = {key: [asdict(p) for p in getattr(self, key)] for key in ports}
         if self.variants:
@@ -259,7 +258,7 @@ class Signature:
         )
 
     def shared_names(self) -> list[str]:
-        """Return the names of dims that a call can give two sizes."""
+        """Return the names of dims that a call can assign two sizes."""
         names = [r.symbol for p in self.inputs for r in p.ranges if r.symbol is not None]
         return [n for n in dict.fromkeys(names) if names.count(n) > 1]
 
@@ -277,14 +276,14 @@ class Signature:
 
     @cached_property
     def takes_texts(self) -> bool:
-        """Return whether an input is of strings, or made of such."""
+        """Return whether an input has strings, or is computed from them."""
         return bool(self.steps) or any(p.text for p in self.inputs)
 
     @interrupts.held
     def numbered(self, given: Mapping[str, object]) -> tuple[dict[str, object], CallTexts]:
-        """Return inputs with numbers for strings, and the strings of the call.
+        """Return inputs with indices in place of strings, and the strings of the call.
 
-        Raises RunError for what are no strings where strings are expected.
+        Raises RunError for values that should be strings and are not.
         """
         call, found = CallTexts(self._text_numbers, self._shown_texts), dict(given)
         unmade = bool(self.steps) and not self.made_ahead <= found.keys()
@@ -301,7 +300,9 @@ class Signature:
         return frozenset(sources(self.steps))
 
     def strings_for(self, drawn: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """Return inputs with strings for drawn numbers: those of the table, and two others."""
+        """Return inputs with strings in place of drawn numbers: the table's strings, and two
+        others.
+        """
         words = shown_table([*self.texts, "", "\N{SNOWMAN} none of the table"])
         found = {n: a for n, a in drawn.items() if n not in self.made_ahead}
         for p in self.inputs:
@@ -311,14 +312,14 @@ class Signature:
 
     @cached_property
     def gives_plain_arrays(self) -> bool:
-        """Return whether a user sees the outputs as the code makes them."""
+        """Return whether outputs reach the user exactly as the code computes them."""
         stated = any(p.element or p.shown or p.text for p in self.outputs)
         return not self.output_groups and not stated
 
     def stated(self, outputs: Sequence[np.ndarray], call: CallTexts | None = None) -> list[Any]:
-        """Return outputs as arrays of the types that they stand for, or lists of such.
+        """Return outputs as arrays of the user's types, or lists of them.
 
-        `call` has the strings of the call that made them, None where it had none of its own.
+        `call` has the strings of the call, None if it had none.
         """
         if self.gives_plain_arrays:
             return list(outputs)
@@ -333,21 +334,21 @@ class Signature:
         return [g.mapped(v) for g, v in zip(self.output_groups, found, strict=True)]
 
     def grouped(self, outputs: Iterable[Any]) -> list[Any]:
-        """Return one value for each output that a user sees: a list where it is a list."""
+        """Return one value for each of the user's outputs, with lists joined."""
         if not self.output_groups:
             return list(outputs)
         source = iter(outputs)
         return [g.joined(source) for g in self.output_groups]
 
     def check_values(self, arrays: Sequence[np.ndarray]) -> None:
-        """Errors: RunError for a value that the operator that reads it does not take."""
+        """Raise RunError for a value that the operator that reads it does not accept."""
         for rule in self.values:
             problem = rule.problem(arrays, self.inputs[rule.input].name)
             if problem:
                 raise RunError(problem, location=rule.where)
 
     def check_sizes(self, given: Sequence[Any]) -> None:
-        """Errors: SizesRefused for inputs of sizes that the program was not made for.
+        """Raise SizesRefused for inputs of sizes that the program was not made for.
 
         given: arrays or tensors of the right ranks, or numbers, in order of the inputs.
         """
@@ -361,7 +362,7 @@ class Signature:
         )
 
     def value_check(self) -> Callable[[Sequence[np.ndarray]], None] | None:
-        """Return `check_values` for arrays of the inputs' types; None: no values are checked."""
+        """Return `check_values` for arrays of the inputs' types; None if no values need checks."""
         if not self.values:
             return None
         rules = [r.quick(dtypes.from_name(self.inputs[r.input].dtype).np) for r in self.values]
@@ -415,7 +416,7 @@ class Signature:
 
 
 class _Sizes:
-    """The sizes that inputs give the names of dims, and the names that get two."""
+    """Sizes of named dims in a call, and the names that got two."""
 
     def __init__(self) -> None:
         self._first: dict[str, tuple[int, str]] = {}
@@ -423,7 +424,7 @@ class _Sizes:
         self.problems: list[str] = []
 
     def add(self, symbol: str, size: int, name: str, dim: int) -> None:
-        """Note what dim `dim` of input `name` gives a symbol."""
+        """Record the symbol's size in dim `dim` of input `name`."""
         first, where = self._first.setdefault(symbol, (size, name))
         if first != size:
             self.disagree += [] if symbol in self.disagree else [symbol]
@@ -450,7 +451,7 @@ def _as_array(p: Port, value: object) -> tuple[np.ndarray | None, list[str]]:
 
 
 def _as_held(p: Port, array: np.ndarray) -> tuple[np.ndarray | None, list[str]]:
-    """Return an array of the type that the input stands for, or of the one that holds it."""
+    """Return an array of the input's user type, or of its storage type."""
     kind = BY_NAME[p.element]
     if array.dtype == kind.np:
         return held_array(array, kind), []
@@ -464,7 +465,7 @@ def _as_held(p: Port, array: np.ndarray) -> tuple[np.ndarray | None, list[str]]:
 
 
 def _element(attributes: Mapping[str, ir.Attribute], t: TensorType) -> str:
-    """Return the narrow type that an argument or result stands for, "" for the one it has."""
+    """Return the narrow type that an argument or result stands for, "" if it is the stored one."""
     if ELEMENT not in attributes:
         return ""
     kind = BY_NAME.get(ir.StringAttr(attributes[ELEMENT]).value)

@@ -1,4 +1,4 @@
-"""Conditions on the sizes of inputs under which a program was traced, checked at a call."""
+"""Conditions on input sizes under which a program was traced, checked at each call."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-# a number, or an operator with its operands; ("size", input, axis) is an extent, and of axis -1
-# the input's one value
+# a number, or an operator with its operands; ("size", input, axis) is an extent, or with axis -1
+# the value of a scalar input
 Form = bool | int | float | tuple[Any, ...]
 
 SIZE = "size"
@@ -30,7 +30,7 @@ _NAMED: dict[str, Callable[..., Any]] = {
 
 @dataclass(frozen=True)
 class SizeRule:
-    """A condition that holds for the sizes that a program was made for."""
+    """A condition on the sizes that a program was made for."""
 
     condition: Form
 
@@ -51,7 +51,7 @@ class SizeRule:
             return False
 
     def problem(self, arrays: Sequence[np.ndarray], names: Sequence[str]) -> str:
-        """Return what is wrong with inputs of these names, an empty text where nothing is."""
+        """Return the error for inputs of these names, "" if the condition holds."""
         if self.holds(arrays):
             return ""
         found = dict.fromkeys(sizes_of(self.condition))
@@ -91,7 +91,7 @@ def _shown(name: str, axis: int) -> str:
 
 
 def _text(form: Form, names: Sequence[str], *, inner: bool = False) -> str:
-    """Return a condition as Python has it."""
+    """Format a condition in Python's syntax."""
     if not isinstance(form, tuple):
         return str(form)
     if form[0] == SIZE:
@@ -106,10 +106,10 @@ def _text(form: Form, names: Sequence[str], *, inner: bool = False) -> str:
 
 
 def size_rule_of(row: Any, dims: Mapping[Any, Sequence[int]]) -> SizeRule:
-    """Return the rule of a condition as a file has it; `dims` are those of each input, in order.
+    """Parse a condition of a file; `dims` are those of each input, in order.
 
-    Inputs are named as `dims` names them. Errors: KeyError, ValueError, TypeError or IndexError for
-    what no rule holds.
+    Inputs have the names in `dims`. Errors: KeyError, ValueError, TypeError or IndexError for a
+    malformed rule.
     """
     numbers = {name: i for i, name in enumerate(dims)}
 
@@ -134,7 +134,7 @@ def size_rule_of(row: Any, dims: Mapping[Any, Sequence[int]]) -> SizeRule:
 
 
 def as_text(rules: Sequence[SizeRule], names: Sequence[str] | None = None) -> str:
-    """Return rules as a function's attribute holds them; with names as files do."""
+    """Format rules for a function's attribute; with names, for a file."""
 
     def row(form: Form) -> Any:
         if not isinstance(form, tuple):
@@ -147,5 +147,5 @@ def as_text(rules: Sequence[SizeRule], names: Sequence[str] | None = None) -> st
 
 
 def size_rules_of(text: str, dims: Mapping[Any, Sequence[int]]) -> tuple[SizeRule, ...]:
-    """Return the rules of `as_text`. Errors: as of size_rule_of."""
+    """Parse rules of `as_text`. Errors: as for size_rule_of."""
     return tuple(size_rule_of(row, dims) for row in json.loads(text))

@@ -1,4 +1,4 @@
-"""Arrays over memory whose order is a shape's: strided, transposed and broadcast."""
+"""Arrays over memory in a shape's order: strided, transposed and broadcast."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ def shape_of_array(array: np.ndarray) -> Shape:
 
 
 def own_strides(array: np.ndarray) -> tuple[int, ...] | None:
-    """Return the strides of an array in elements, None where they are row-major."""
+    """Return the strides of an array in elements, None if they are row-major."""
     found = shape_of_array(array)
     return None if found.is_standard or not found.dims else found.strides
 
 
 def holdable(s: Shape) -> Shape:
-    """Return the shape, where an array can have it. Errors: ShapeError, for rank and size."""
+    """Return the shape if an array can have it. Errors: ShapeError, for rank and size."""
     if len(s.dims) > _RANK:
-        raise ShapeError(f"expected rank {_RANK} or less of an array, got {len(s.dims)}")
+        raise ShapeError(f"expected rank {_RANK} or less, got {len(s.dims)}")
     if any(n > _BYTES for n in s.lens) or (s.element_space + 1) * s.dtype.size > _BYTES:
-        raise ShapeError(f"{s} is more than an array can hold")
+        raise ShapeError(f"{s} has more elements than an array can hold")
     return s
 
 
@@ -46,15 +46,15 @@ def array_over(buffer: ArrayLike, s: Shape) -> np.ndarray:
     if s.is_standard or s.elements == 0:
         return flat[: s.elements].reshape(s.lens)
     steps = [x * flat.itemsize for x in s.strides]
-    raw = flat.view(f"u{flat.itemsize}")  # numpy does not know all the types by their names
+    raw = flat.view(f"u{flat.itemsize}")  # numpy does not know the names of all types
     return np.lib.stride_tricks.as_strided(raw, s.lens, steps).view(flat.dtype)
 
 
 def laid_out(array: np.ndarray, s: Shape) -> np.ndarray:
-    """Lay `array` out as the shape says, in flat memory of the shape's element space.
+    """Copy `array` to flat memory of the shape's element space, in the shape's layout.
 
-    `array` holds the elements in logical order. ShapeError where elements differ that are one in
-    memory.
+    `array` holds the elements in logical order. ShapeError if elements that share an address
+    differ.
     """
     if s.is_standard or not s.dims:
         return np.ascontiguousarray(array).reshape(-1)
@@ -63,5 +63,5 @@ def laid_out(array: np.ndarray, s: Shape) -> np.ndarray:
     view = array_over(buffer, s)
     view[...] = wanted
     if s.element_space < s.elements and view.tobytes() != wanted.tobytes():
-        raise ShapeError(f"elements differ that are one in the memory of {s}")
+        raise ShapeError(f"elements that share an address in {s} differ")
     return buffer

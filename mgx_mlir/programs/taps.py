@@ -1,4 +1,4 @@
-"""Programs that return values of their own beside their results."""
+"""Programs with additional results: chosen inner values."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ NamedValues = Callable[[ir.Block], Sequence[tuple[str, ir.Value]]]
 
 
 def with_results(program: ProgramIR, choose: NamedValues) -> ProgramIR:
-    """Copy the program; its @main also returns the values that `choose` names of its block.
+    """Copy the program; its @main also returns the values of its block that `choose` selects.
 
-    They come after its own results, in order. Lists and optionals of the interface become arrays.
-    `choose` may build ops ahead of the block's end.
+    They follow its own results, in order. Lists and optionals of the interface become arrays.
+    `choose` may build ops before the terminator.
     """
     copy = program.clone()
     with copy.ctx, copy.store.active(), ir.Location.unknown():
@@ -53,13 +53,13 @@ def _unused(name: str, taken: set[str]) -> str:
 def set_kind(
     function: ir.Operation | ir.OpView, inputs: list[ir.Type], results: list[ir.Type]
 ) -> None:
-    """Declare the type of what the function's block now takes and returns."""
+    """Set the function's type to its block's arguments and results."""
     kind = ir.FunctionType.get(inputs, results)
     function.attributes["function_type"] = ir.TypeAttr.get(kind)
 
 
 def set_returned(end: ir.Operation, values: Sequence[ir.Value]) -> None:
-    """Have a function return other values."""
+    """Replace the values that a function returns."""
     added = ir.Operation.create(
         "func.return", operands=list(values), loc=end.location, ip=ir.InsertionPoint(end)
     )

@@ -1,7 +1,7 @@
-"""Operators of strings that run beside a program, ahead of it: on what a call gives, in numpy.
+"""Operators on strings that run before the program, in numpy, on a call's inputs.
 
-A program computes with numbers. What makes strings of strings, or numbers of their text, depends on
-the inputs alone: its results are inputs of the program, which a user does not see.
+A program computes with numbers. Operators from strings to strings, or to numbers, depend only on
+the inputs. Their results are inputs of the program, hidden from the user.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from mgx_mlir.core.errors import RunError
 from mgx_mlir.core.ir import ir
 
 STEPS = "migraphx.text_steps"  # function attribute: the steps as JSON
-_MARKS = ("\x02", "\x03")  # marks that a Tokenizer with `mark` puts at both ends of a row
+_MARKS = ("\x02", "\x03")  # marks that a Tokenizer with `mark` adds at both ends of a row
 _CLASSES = {
     "alnum": "0-9A-Za-z", "alpha": "A-Za-z", "ascii": "\\x00-\\x7f", "blank": "\\t ",
     "cntrl": "\\x00-\\x1f\\x7f", "digit": "0-9", "graph": "!-~", "lower": "a-z", "print": " -~",
@@ -32,7 +32,7 @@ _CLASSES = {
 
 @dataclass(frozen=True)
 class TextStep:
-    """One operator: its name, the values that it reads and makes, and its attributes as JSON."""
+    """One operator: its name, the values that it reads and writes, and its attributes as JSON."""
 
     op: str
     inputs: tuple[str, ...]
@@ -49,14 +49,14 @@ class TextStep:
 
 
 def set_steps(function: ir.OpView, steps: Sequence[TextStep]) -> None:
-    """Note on an entry function what runs ahead of it."""
+    """Set the steps that run before an entry function."""
     if steps:
         text = json.dumps([asdict(s) for s in steps], ensure_ascii=True)
         function.attributes[STEPS] = ir.StringAttr.get(text)
 
 
 def steps_of(function: ir.OpView) -> tuple[TextStep, ...]:
-    """Return the steps ahead of an entry function."""
+    """Return the steps that run before an entry function."""
     if STEPS not in function.attributes:
         return ()
     rows = json.loads(ir.StringAttr(function.attributes[STEPS]).value)
@@ -65,9 +65,9 @@ def steps_of(function: ir.OpView) -> tuple[TextStep, ...]:
 
 @interrupts.held
 def run_steps(steps: Sequence[TextStep], given: Mapping[str, object]) -> dict[str, np.ndarray]:
-    """Return what steps make of the inputs that they read.
+    """Return the results of steps on the inputs that they read.
 
-    Raises RunError, with the operator, for what an operator cannot take.
+    Raises RunError, which names the operator, for values that it does not accept.
     """
     values: dict[str, np.ndarray] = {}
     for step in steps:
@@ -85,7 +85,7 @@ def run_steps(steps: Sequence[TextStep], given: Mapping[str, object]) -> dict[st
 
 
 def sources(steps: Sequence[TextStep]) -> set[str]:
-    """Return the inputs of the model that steps read."""
+    """Return the model's inputs that steps read."""
     made = {o for s in steps for o in s.outputs}
     return {n for s in steps for n in s.inputs if n} - made
 
@@ -116,7 +116,7 @@ def _each(function: Callable[[str], Any], x: np.ndarray, dtype: Any = object) ->
     return made.reshape(x.shape)
 
 
-# ---- moves ---------------------------------------------------------------------------------------
+# ---- moves of strings ----------------------------------------------------------------------------
 
 
 @_step
@@ -169,11 +169,12 @@ def _transpose(x: np.ndarray, *, perm: Sequence[int] | None = None) -> np.ndarra
     return x.transpose(perm)
 
 
-# ---- strings of strings --------------------------------------------------------------------------
+# ---- strings to strings
+# ---------------------------------------------------------------------------
 
 
 def _cased(text: str, action: str) -> str:
-    """Change the case of each character by itself, as the C library does."""
+    """Change the case of each character separately, as the C library does."""
     if action == "NONE":
         return text
     change = str.lower if action == "LOWER" else str.upper
@@ -183,7 +184,7 @@ def _cased(text: str, action: str) -> str:
 
 
 def normalized(text: str, action: str) -> str:
-    """Return a string as StringNormalizer without stop words makes it."""
+    """Normalize a string as StringNormalizer does without stop words."""
     return _cased(text, action)
 
 
@@ -237,13 +238,13 @@ def _string_split(
 
 @lru_cache(64)
 def pattern(text: str) -> re.Pattern[str]:
-    """Return an expression of RE2's syntax as one of Python's. Raises ValueError."""
+    """Convert a regular expression of RE2's syntax to Python's. Raises ValueError."""
     written = re.sub(r"\[:(\w+):\]", lambda m: _CLASSES.get(m[1], m[0]), text)
     written = re.sub(r"(?<!\\)((?:\\\\)*)\\z", r"\1\\Z", written)
     try:
         return re.compile(written, re.ASCII)
     except (re.error, RecursionError, OverflowError) as e:
-        raise ValueError(f"the regular expression '{text}' is not read: {e}") from None
+        raise ValueError(f"the regular expression '{text}' is not supported: {e}") from None
 
 
 @_step
@@ -252,7 +253,7 @@ def _regex_full_match(x: np.ndarray, *, pattern: str) -> np.ndarray:
     return _each(lambda s: matches(s) is not None, x, np.bool_)
 
 
-_pattern = pattern  # attributes of operators have that name too
+_pattern = pattern  # attributes of operators are also called `pattern`
 
 
 @_step
@@ -279,8 +280,9 @@ def _tokenizer(
 
 
 def _matches(expression: re.Pattern[str], text: str, least: int) -> list[str]:
-    """Return the matches that are long enough; behind one that is not the next begins one character
-    on."""
+    """Return the matches that are long enough; after a shorter one, search from its second
+    character on.
+    """
     found: list[str] = []
     at = 0
     while (m := expression.search(text, at)) is not None:
@@ -296,7 +298,7 @@ def _matches(expression: re.Pattern[str], text: str, least: int) -> list[str]:
 
 
 def _separated(expressions: Sequence[re.Pattern[str]], text: str, least: int) -> list[str]:
-    """Split by one expression after the other; parts that are too short go."""
+    """Split by one expression after the other; drop parts that are too short."""
     row = [text]
     for expression in expressions:
         parts: list[str] = []
@@ -310,7 +312,8 @@ def _separated(expressions: Sequence[re.Pattern[str]], text: str, least: int) ->
     return row
 
 
-# ---- numbers of strings --------------------------------------------------------------------------
+# ---- strings to numbers
+# ---------------------------------------------------------------------------
 
 
 @_step
@@ -327,7 +330,7 @@ _FLOAT = re.compile(r"\s*[+-]?(nan|inf(inity)?|(\d+\.?\d*|\.\d+)(e[+-]?\d+)?)", 
 
 
 def number_of(text: str, to: str) -> Any:
-    """Return the number that a string begins with, as Cast reads it. Raises ValueError."""
+    """Parse the number at a string's begin, as Cast does. Raises ValueError."""
     kind = np.dtype(to)
     found = (_FLOAT if kind.kind == "f" else _INTEGER).match(text)
     if found is None:
@@ -355,7 +358,7 @@ def _float_text(value: float) -> str:
 
 @cache
 def _grams(pool: tuple[str, ...], counts: tuple[int, ...], least: int, most: int) -> dict[Any, int]:
-    """Return the number of each n-gram that counts, by the tuple of its items."""
+    """Return the counts of n-grams, by the tuple of their items."""
     found: dict[Any, int] = {}
     ends, number = [*counts[1:], len(pool)], 0
     for size, (begin, end) in enumerate(zip(counts, ends, strict=True), 1):

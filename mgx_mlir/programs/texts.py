@@ -1,7 +1,7 @@
-"""Strings that a program takes and gives: numbers in a table that lies beside it.
+"""Strings of a program's inputs and outputs: indices into a table beside the program.
 
-The tensor part computes with the numbers only. A call may hold strings that the table has not:
-they get the numbers behind it, for that call, so that they equal each other and no known one.
+The tensor part computes only with the indices. Strings of a call that are not in the table get the
+next indices, for that call. So equal strings compare equal, and differ from all of the table.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from mgx_mlir.core.errors import RunError
 from mgx_mlir.core.ir import ir
 
 TEXTS = "migraphx.texts"  # function attribute: the table of a program's strings
-TEXT = "migraphx.text"  # argument and result attribute: its elements are numbers in the table
+TEXT = "migraphx.text"  # argument and result attribute: its elements are indices into the table
 
 
 class CallTexts:
-    """The strings of one call: those of the program's table, then those that only the call has.
+    """Strings of one call: the program's table, then strings that only the call has.
 
-    numbers: the places of the table's strings. shown: the table as `shown_table` makes it.
+    numbers: indices of the table's strings. shown: the table from `shown_table`.
     """
 
     def __init__(self, numbers: Mapping[str, int], shown: np.ndarray) -> None:
@@ -29,9 +29,9 @@ class CallTexts:
         self._added: dict[str, int] = {}
 
     def numbers(self, name: str, given: object) -> object:
-        """Return the strings of input `name` as numbers; what has numbers stays as it is.
+        """Return the strings of input `name` as indices; indices stay as they are.
 
-        Raises RunError for what are neither strings nor numbers of the table.
+        Raises RunError for values that are neither strings nor indices into the table.
         """
         array: Any = given
         if type(given) is not np.ndarray:
@@ -43,16 +43,16 @@ class CallTexts:
                 return array
             raise RunError(f"input '{name}' expected strings, got {kind.name}")
         flat, count = array.reshape(-1).tolist(), array.size
-        try:  # most calls have strings of the table alone
+        try:  # fast path: most calls have only strings of the table
             found = np.fromiter(map(self._numbers.__getitem__, flat), np.int64, count)
         except KeyError:
             found = self._with_new(name, flat)
-        except TypeError:  # an element that is no string, and cannot be looked up
+        except TypeError:  # an element that is no string, and not hashable
             raise _not_text(name, flat) from None
         return found.reshape(array.shape)
 
     def _with_new(self, name: str, texts: list[Any]) -> np.ndarray:
-        """Return the numbers of strings; those that the table has not get the next ones."""
+        """Return the indices of strings; strings that are not in the table get the next ones."""
         try:
             found = list(map(self._numbers.get, texts))
         except TypeError:
@@ -70,7 +70,7 @@ class CallTexts:
         return np.array(found, np.int64)
 
     def strings(self, numbers: np.ndarray) -> np.ndarray:
-        """Return the strings that have these numbers."""
+        """Return the strings of these indices."""
         shown = self._shown
         if self._added:
             shown = shown_table([*shown[1:-1].tolist(), *self._added])
@@ -83,18 +83,18 @@ def _not_text(name: str, values: Iterable[Any]) -> RunError:
 
 
 def shown_table(table: Sequence[str]) -> np.ndarray:
-    """Return a table of strings with "" at both ends, for numbers that are none of the table."""
+    """Return a table of strings with "" at both ends, for indices outside of the table."""
     return np.array(["", *table, ""], object)
 
 
 def strings_at(shown: np.ndarray, numbers: np.ndarray) -> np.ndarray:
-    """Return strings by their numbers, of what `shown_table` made."""
-    # the largest number has no next one: it becomes the least, which is none of the table either
+    """Return strings by their indices, from a table of `shown_table`."""
+    # the largest index wraps to the least one, which is outside of the table too
     return np.asarray(shown.take(numbers + 1, mode="clip"), object).reshape(numbers.shape)
 
 
 def set_texts(function: ir.OpView, table: Iterable[str], inputs: Iterable[int]) -> None:
-    """Note on an entry function its table of strings, and which arguments number it."""
+    """Set an entry function's table of strings, and the arguments that index it."""
     texts = [ir.StringAttr.get(t) for t in table]
     chosen = set(inputs)
     if not texts and not chosen:
@@ -108,7 +108,7 @@ def set_texts(function: ir.OpView, table: Iterable[str], inputs: Iterable[int]) 
 
 
 def texts_of(function: ir.OpView) -> tuple[str, ...]:
-    """Return the table of strings of an entry function; empty where it has none."""
+    """Return the table of strings of an entry function; empty if it has none."""
     if TEXTS not in function.attributes:
         return ()
     return tuple(ir.StringAttr(a).value for a in ir.ArrayAttr(function.attributes[TEXTS]))

@@ -1,4 +1,4 @@
-"""Rules for the values of inputs: indices, positions, lengths and divisors, checked at a call."""
+"""Rules for values of inputs (indices, positions, lengths, divisors), checked at a call."""
 
 from __future__ import annotations
 
@@ -13,23 +13,25 @@ import numpy as np
 _UNSIGNED = {np.dtype(f"i{n}"): np.dtype(f"u{n}") for n in (1, 2, 4, 8)}
 
 
-Term = tuple[int, int, int]  # (input, axis, factor): an extent; axis -1: the input's one value
+# (input, axis, factor): an extent; with axis -1 the value of a scalar input
+Term = tuple[int, int, int]
 
 
 @dataclass(frozen=True)
 class ValueRule:
-    """The values that an input may have: indices into an axis, numbers of a range, or divisors."""
+    """Allowed values of an input: indices into an axis, numbers of a range, or divisors."""
 
     input: int  # index of the input
     where: str  # location of the op that reads the values
     # constant part of the limit n; None without `terms`: no limit
     extent: int | None = None
     terms: tuple[Term, ...] = ()  # parts of the limit n that depend on inputs
-    column: int | None = None  # index into the last axis, whose elements are checked; None: all
+    # index into the last axis of the elements that are checked; None: all
+    column: int | None = None
     # least value: values lie in [low, n). Without it, values are indices in [-n, n) where a
     # limit n is set, else divisors other than 0.
     low: int | None = None
-    besides: int | None = None  # value that is allowed as well
+    besides: int | None = None  # additional allowed value
     operator: str = ""  # name of the operator in messages
     what: str = "indices"  # name of the operand in messages
 
@@ -47,7 +49,9 @@ class ValueRule:
         return n
 
     def quick(self, dtype: np.dtype[Any]) -> Callable[[Sequence[np.ndarray]], bool]:
-        """Return a test that most right inputs of this type pass; `problem` judges the others."""
+        """Return a fast test that most valid inputs of this type pass; `problem` decides on the
+        others.
+        """
         unsigned, i, n = _UNSIGNED.get(dtype), self.input, self.extent
         largest = np.maximum.reduce
         if unsigned is None or self.column is not None or not self._has_limit or self.low:
@@ -59,7 +63,7 @@ class ValueRule:
         return lambda arrays: arrays[i].size > 0 and largest(arrays[i].view(unsigned), None) < n
 
     def problem(self, arrays: Sequence[np.ndarray], name: str) -> str:
-        """Return what is wrong with these inputs, or an empty text; `name` is the input's."""
+        """Return the error for these inputs, "" if they are valid; `name` is the input's."""
         values = arrays[self.input]
         if self.column is not None:
             values = values[..., self.column]
@@ -69,7 +73,7 @@ class ValueRule:
             return ""
         begin = f"{self.operator}: input '{name}'" if self.operator else f"input '{name}'"
         if not self._has_limit and self.low is None:
-            return "" if values.all() else f"{begin} is a divisor, and holds 0"
+            return "" if values.all() else f"{begin} is a divisor and contains 0"
         n = self._limit(arrays) if self._has_limit else None
         wrong = self._outside(values, n)
         if wrong is None:
@@ -79,29 +83,30 @@ class ValueRule:
         return f"{begin} expected {self.what} {limits}, got {wrong}"
 
     def _outside(self, values: np.ndarray, n: int | None) -> int | float | None:
-        """Return a value that is outside the limits, None where there is none."""
+        """Return a value outside of the limits, None if there is none."""
         unsigned = _UNSIGNED.get(values.dtype)
         if unsigned is not None and not self.low and n is not None:
             largest = np.maximum.reduce(values.view(unsigned), axis=None)
-            if largest < n:  # negative ones are larger, read so: one pass over most indices
+            # negative ones are larger as unsigned: one comparison covers most indices
+            if largest < n:
                 return None
         least, most = values.min().item(), values.max().item()
         low = self.low if self.low is not None or n is None else -n
         assert low is not None
-        if not least >= low:  # NaN is not either
+        if not least >= low:  # true for NaN as well
             return least
         return None if n is None or most < n else most
 
 
 def rule_from_json(row: Mapping[str, Any]) -> ValueRule:
-    """Return the rule of a row that dataclasses.asdict gave; a field of later builds may lack."""
+    """Parse a row of dataclasses.asdict; fields of later versions may be missing."""
 
     def number(key: str) -> int | None:
         found = row.get(key)
         return None if found is None else int(found)
 
     terms = [(int(i), int(axis), int(factor)) for i, axis, factor in row.get("terms", ())]
-    if row.get("source") is not None:  # files of before terms
+    if row.get("source") is not None:  # files from before `terms`
         i, axis = row["source"]
         terms.append((int(i), int(axis), 1))
     return ValueRule(
@@ -123,7 +128,7 @@ def rules_of(text: str) -> tuple[ValueRule, ...]:
 
 
 def as_named_text(rules: Sequence[ValueRule], names: Sequence[str]) -> str:
-    """Return rules as files hold them: inputs by name, for a file has them in another order."""
+    """Format rules for a file: inputs by name, because their order differs there."""
     rows = [
         {**asdict(r), "input": names[r.input], "terms": [(names[i], *t) for i, *t in r.terms]}
         for r in rules
@@ -132,9 +137,9 @@ def as_named_text(rules: Sequence[ValueRule], names: Sequence[str]) -> str:
 
 
 def rules_of_named(text: str, dims: Mapping[str, Sequence[int]]) -> tuple[ValueRule, ...]:
-    """Return the rules of `as_named_text`; `dims` are those of each input, in order.
+    """Parse rules of `as_named_text`; `dims` are those of each input, in order.
 
-    Errors: KeyError, ValueError, TypeError, IndexError or AttributeError for what it never wrote.
+    Errors: KeyError, ValueError, TypeError, IndexError or AttributeError for a malformed text.
     """
     numbers = {name: i for i, name in enumerate(dims)}
     found: list[ValueRule] = []
@@ -151,5 +156,5 @@ def rules_of_named(text: str, dims: Mapping[str, Sequence[int]]) -> tuple[ValueR
 
 
 def as_text(rules: Sequence[ValueRule]) -> str:
-    """Return rules as a function's attribute holds them."""
+    """Format rules for a function's attribute."""
     return json.dumps([asdict(r) for r in rules])

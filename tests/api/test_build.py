@@ -195,7 +195,7 @@ def test_wrong_submodules_leave_the_program_whole() -> None:
     then, other = p.create_module("yes"), p.create_module("no")
     then.add_return([x])
     other.add_return([x, x])
-    with pytest.raises(ShapeError, match="same types"):
+    with pytest.raises(ShapeError, match="different types"):
         m.add_instruction(op("if"), [c], [then, other])
     m.add_instruction(op("neg"), [x])
     assert np.array(p.run({"c": np.array(True), "x": np.ones(3, "f4")})[0]).tolist() == [-1] * 3

@@ -171,9 +171,9 @@ def test_numbers_that_an_integer_input_lacks_are_errors(value: list[list[float]]
 @pytest.mark.parametrize("target", ["cpu", "ref"])
 def test_more_than_memory_is_an_error(target: str) -> None:
     huge = np.broadcast_to(np.float32(0), (1 << 30, 1 << 30))
-    with pytest.raises(MgxError, match=r"too little memory|more memory than there is"):
+    with pytest.raises(MgxError, match=r"too little memory|more memory than is available"):
         runner(target, "float32", "compile")(a=huge, b=huge)
-    with pytest.raises(MgxError, match="more than an array can hold"):
+    with pytest.raises(MgxError, match="more elements than an array can hold"):
         mgx_mlir.generate_argument(mgx_mlir.shape(type="float_type", lens=[1 << 33, 1 << 33]))
     with pytest.raises(MgxError, match="rank 64 or less"):
         mgx_mlir.generate_argument(mgx_mlir.shape(type="float_type", lens=[1] * 70))
