@@ -1,9 +1,9 @@
-"""Search for a target's fault: the instruction, kernel or pass to blame, and a small model.
+"""Search for a target's fault: the wrong instruction, kernel or pass, and a small model.
 
-Three looks, each at what the one before cannot show. Instructions: the model with every result
-given back, so that each is known by the reference's name for it; but such a program is fused
-otherwise. Kernels: what the passes made of the model, as it is compiled, kernel by kernel. Passes:
-the reference's results after each of them.
+There are three levels, each for faults that the one before cannot show. Instructions: the model is
+compiled with every intermediate result as an output, which changes fusion. Kernels: the fused
+program is checked kernel by kernel, as it is compiled. Passes: the reference runs the program after
+each pass.
 """
 
 from __future__ import annotations
@@ -41,25 +41,25 @@ Level = Literal["instruction", "kernel"]
 
 @dataclass
 class Case:
-    """A comparison with the reference: a model, and how the target side is made of it."""
+    """A comparison with the reference: a model, and the build of its target side."""
 
     program: ProgramIR  # model as it was read
-    arrays: list[np.ndarray]  # inputs of the model, in order
+    arrays: list[np.ndarray]  # model inputs, in order
     target: str
     options: Mapping[str, Any] = field(default_factory=dict)  # options of compile()
     # function that applies the user's passes and types to a copy of the model
     changed: Callable[[ProgramIR], ProgramIR] = lambda p: p
-    passes: Sequence[Any] = ()  # passes of the user, to be tried one by one
+    passes: Sequence[Any] = ()  # user's passes, to be tried one by one
     low: bool = False  # target computes floats in 16 bits
-    # function that puts the user's limits in place of default ones
+    # function that replaces default limits by the user's
     limits: Callable[[Tolerances], Tolerances] = lambda t: t
     compute: str = "f32"  # float type of the reference, "f32" or "f64"
     seed: int = 0  # seed of drawn inputs
-    keep: int = 1  # number of wrong instructions whose operands are kept
+    keep: int = 1  # number of wrong instructions whose operands are stored
 
     @property
     def sides(self) -> tuple[str, str]:
-        """The names of the target side and of the reference side."""
+        """Names of the target side and of the reference side."""
         return self.target, "ref"
 
     def compiled(self, program: ProgramIR) -> CompiledProgram:
@@ -81,12 +81,14 @@ class Case:
         return steps_of(CompileOptions(self.target, **given))
 
     def kernels_compiled(self, program: ProgramIR) -> CompiledProgram:
-        """Compile a program that has been through the passes, without running them again."""
+        """Compile a program after the passes, without running them again."""
         every = [pass_name(step.partition("{")[0]) for step in self.pipeline()]
         return compile_program(program, self.target, disable=every, **self.options)
 
     def instructions(self) -> Examined:
-        """Check every instruction of the model, in one build. Errors: as compile() and run()."""
+        """Check every instruction of the model, in one build. Errors: those of compile() and
+        run().
+        """
         return self._examined(SteppedRun(self.program, self.arrays, self.compiled))
 
     def kernels(self, fused: ProgramIR) -> Examined:
@@ -149,8 +151,8 @@ class Case:
     ) -> list[Comparison]:
         """Return the failing outputs of another program, on these inputs or on drawn ones.
 
-        The list is empty where all agree, and where one side cannot be compiled or run: that is
-        another fault.
+        The list is empty if all agree. It is also empty if one side cannot be compiled or run,
+        which is another fault.
         """
         try:
             signature = Signature.of(program.main())
@@ -159,7 +161,7 @@ class Case:
             reference = compile_program(program, "ref", ref_double=self.compute == "f64")
             wanted = reference.execute(signature.check_inputs(inputs))
             each = [self.limits(t) for t in output_tolerances(program, low=self.low)]
-            # candidates are many and short-lived: they are not kept
+            # candidates are many and short-lived, so they are not cached
             options = {**self.options, "cache": False}
             made = compile_program(self.changed(program.clone()), self.target, **options)
             got = made.execute(made.signature.check_inputs(inputs))
@@ -183,7 +185,7 @@ class Case:
     ) -> ProgramIR:
         """Reduce the program while an output still fails on drawn inputs.
 
-        `keep` is given each smaller form as it is found. Ends after `seconds` with the smallest.
+        `keep` is called with each smaller program. Ends after `seconds` with the smallest.
         """
 
         def fails(candidate: MlirCandidate) -> bool:
@@ -195,7 +197,7 @@ class Case:
         try:
             reduce_module(run)
         except OutOfTime:
-            say(f"Time limit of {seconds:g} s reached, the smallest model so far is kept")
+            say(f"Time limit of {seconds:g} s reached, the result is the smallest model so far")
         return program_of(run.best)
 
 
@@ -203,8 +205,8 @@ class Case:
 class Culprit:
     """Culprit of a wrong result: an instruction of the model, or a kernel of the compiled program.
 
-    `examined` are all findings of that level, `finding` the one to blame, None where none is.
-    `program` is what positions refer to.
+    `examined` are all findings of that level. `finding` is the first wrong one, None if there is
+    none. Positions refer to `program`.
     """
 
     level: Level
@@ -214,7 +216,9 @@ class Culprit:
 
 
 def find_kernel(case: Case) -> Culprit:
-    """Find the first kernel that is wrong by itself. Errors: those of compile() and of the run."""
+    """Find the first kernel that is wrong on correct inputs. Errors: those of compile() and of the
+    run.
+    """
     fused = case.fused()
     kernels = case.kernels(fused)
     return Culprit("kernel", fused, kernels, next(iter(kernels.wrong), None))
@@ -222,16 +226,16 @@ def find_kernel(case: Case) -> Culprit:
 
 @dataclass
 class Minimal:
-    """A model that fails alone."""
+    """A small model that fails by itself."""
 
     program: ProgramIR
-    inputs: dict[str, np.ndarray]  # inputs that it fails on; empty where drawn ones do
+    inputs: dict[str, np.ndarray]  # inputs on which it fails; empty if drawn ones fail
 
 
 def minimal_model(case: Case, culprit: Culprit) -> Minimal | None:
     """Find the smallest failing model around the culprit: it alone, else with its producers.
 
-    None where neither fails: the fault shows in the whole program only.
+    None if neither fails: the fault shows only in the whole program.
     """
     if culprit.finding is None:
         return None

@@ -1,4 +1,4 @@
-"""Compares the outputs of two runs: elementwise and by rms, both must hold."""
+"""Compare the outputs of two runs elementwise and by rms; both must hold."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SHOWN_TEXT = 80  # characters of a string
 
 @dataclass
 class Comparison:
-    """The comparison of one output with its reference."""
+    """Comparison of one output with its reference."""
 
     name: str
     # largest absolute difference of elements that are finite on both sides
@@ -37,7 +37,7 @@ class Comparison:
     strings: bool = False  # elements are strings: there are no differences, only unequal ones
     sides: tuple[str, str] = ("target", "reference")  # names of the two sides in messages
     limits: Tolerances | None = None
-    shapes: tuple[str, str] | None = None  # types and dims of the two sides, where they differ
+    shapes: tuple[str, str] | None = None  # types and dims of the two sides, if they differ
     # first element beyond the limit, else the first unequal one: (flat index, target, reference)
     mismatch: tuple[int, float, float] | None = None
     # first NaN or infinity of a side, by its name in `sides`: (flat index, value)
@@ -45,8 +45,8 @@ class Comparison:
     zero: tuple[str, ...] = ()  # sides whose elements are all 0
     # first elements beyond the limit, SHOWN at most: (index, target, reference)
     different: list[tuple[tuple[int, ...], float, float]] = field(default_factory=list)
-    problems: list[str] = field(default_factory=list)  # reasons why the output fails
-    warnings: list[str] = field(default_factory=list)  # remarks that fail no output
+    problems: list[str] = field(default_factory=list)  # reasons of the failure
+    warnings: list[str] = field(default_factory=list)  # remarks that do not fail the output
 
     @property
     def passed(self) -> bool:
@@ -63,7 +63,7 @@ def compare(
 ) -> Comparison:
     """Compare an output with the reference's; `sides` are their names in messages.
 
-    Arrays of objects hold strings, which are to be equal.
+    Arrays of objects hold strings, which must be equal.
     """
     found = Comparison(name, elements=got.size, limits=tolerances, sides=sides)
     if got.dtype != wanted.dtype or got.shape != wanted.shape:
@@ -81,7 +81,7 @@ def compare(
 
 
 def _compare_strings(found: Comparison, got: np.ndarray, wanted: np.ndarray) -> None:
-    """Note how many strings differ, and the first of them: no limit makes them equal."""
+    """Count the strings that differ, and note the first: strings have no tolerance."""
     unlike = np.flatnonzero(np.asarray(got != wanted, bool).reshape(-1))
     found.count = len(unlike)
     if not found.count:
@@ -103,7 +103,7 @@ def shape_text(a: np.ndarray) -> str:
 
 
 class _Pair:
-    """Two flat arrays, walked in chunks: once for the magnitudes, once for the differences."""
+    """Two flat arrays, read in chunks: once for the magnitudes, once for the differences."""
 
     def __init__(
         self,
@@ -118,17 +118,19 @@ class _Pair:
         self.limits, self.sides = limits, sides
         dtype = dtypes.from_numpy(a.dtype)
         self.is_float = dtype.is_float
-        # the smallest normal number of what the type is computed in
+        # smallest normal number of the type that the values are computed in
         self.least = 0.0
         if dtype.is_float:
             info: Any = ml_dtypes.finfo(np.float64 if dtype is dtypes.DOUBLE else np.float32)
             self.least = float(info.tiny)
         self.undefined = 0  # elements that are NaN on both sides
-        self.unlike = 0  # elements that are finite on one side only, or infinite with two signs
+        # elements that are finite on one side only, or infinite with different signs
+        self.unlike = 0
         self.compared = 0
-        self.apart = 0  # elements that lie further apart than rms may be
+        self.apart = 0  # elements whose difference exceeds the rms limit
         self.square = 0.0
-        self.first: dict[bool, tuple[int, float, float]] = {}  # beyond the limit, or only unequal
+        # first difference beyond the limit (True), and first one at all (False)
+        self.first: dict[bool, tuple[int, float, float]] = {}
 
     def run(self) -> None:
         largest_a, odd_a = self._largest(self.a, self.sides[0])
@@ -165,10 +167,10 @@ class _Pair:
         self.undefined += int(np.count_nonzero(undefined))
         difference = np.where(finite, np.abs(a - b), 0.0)
         if self.least:
-            # a CPU's runtime takes subnormal numbers for 0 (docs/special-values.md)
+            # IREE's CPU runtime flushes subnormal numbers to 0 (docs/special-values.md)
             difference[np.maximum(np.abs(a), np.abs(b)) < self.least] = 0.0
         if not self.is_float and raw_a.dtype.itemsize == 8:
-            # f64 does not tell all 64-bit integers apart
+            # f64 cannot represent all 64-bit integers
             difference = np.where(~same & (difference == 0), 1.0, difference)
         if self.is_float:
             limit = self.limits.atol * scale + self.limits.rtol * np.abs(b)
@@ -213,7 +215,7 @@ class _Pair:
         if self.unlike:
             found.problems.append(f"{self.unlike} NaN or infinite on one side only")
         if not self.compared:
-            found.problems.append("no element is finite on both sides: nothing is compared")
+            found.problems.append("no element is finite on both sides: there is nothing to compare")
         if self.undefined:
             found.warnings.append(
                 f"undefined: {self.undefined} of {found.elements} elements are NaN on both sides"
@@ -228,7 +230,7 @@ class _Pair:
 
 
 def as_array(value: Any) -> np.ndarray:
-    """Return an output as one array; of maps, rows of the values in the order of sorted keys."""
+    """Return an output as one array; maps become rows of values in the order of sorted keys."""
     maps = isinstance(value, list) and bool(value) and all(isinstance(m, dict) for m in value)
     if not maps:
         return np.asarray(value)
@@ -243,9 +245,9 @@ def compare_all(
     tolerances: Sequence[Tolerances],
     sides: tuple[str, str] = ("target", "reference"),
 ) -> list[Comparison]:
-    """Compare outputs by name, or by position where the two sides name them differently.
+    """Compare outputs by name, or by position if the two sides name them differently.
 
-    `tolerances` has the limits of each output of the target. One that a side lacks fails.
+    `tolerances` has the limits of each target output. An output that one side lacks fails.
     """
     by_name = set(names) == set(wanted_names) and len(set(names)) == len(names)
     other = dict(zip(wanted_names, wanted, strict=True)) if by_name else {}

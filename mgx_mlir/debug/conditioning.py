@@ -1,8 +1,8 @@
-"""Return whether outputs can be compared at all: how far numbers that are one ulp away move them.
+"""Ill-conditioned outputs: how far they move when values change by one ulp.
 
-Two correct engines differ by what rounding does on the way. Where the same happens to an output of
-the reference in f64 when each input, each weight and what each operation gives is moved to a
-neighbouring number, up or down at random, then a difference of that size says nothing of engines.
+Two correct engines differ by rounding. The reference runs in f64 with each input, weight and result
+moved to a neighbouring number, up or down at random. A difference between engines of the size of
+the resulting movement is no evidence of a fault.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from mgx_mlir.programs.program_ir import ProgramIR
 from mgx_mlir.programs.signature import Signature
 
 DRAWS = 3
-# A sum of n terms is off by up to sqrt(n) / 2 ulps in one order or another, not by one.
+# A sum of n terms is off by up to sqrt(n) / 2 ulps, depending on the order of its terms.
 FACTOR = 32.0
-# ops with exact results, and whole numbers where others count on them
+# ops with exact results, and ops on whole numbers that other ops rely on
 _EXACT = frozenset(
     ("floor", "ceil", "round", "nearbyint", "sign", "relu", "abs", "neg", "max", "min", "clip",
      "convert", "reduce_max", "reduce_min", "topk", "mod", "fmod", "isnan")
@@ -35,11 +35,11 @@ _EXACT = frozenset(
 
 @dataclass(frozen=True)
 class Conditioning:
-    """Distances that an output moves by when values on the way to it move by one ulp."""
+    """Distances that an output moves when values before it change by one ulp."""
 
     name: str
-    moved_rms: float  # largest relative rms distance of several draws
-    moved_max: float  # largest absolute distance of several draws
+    moved_rms: float  # largest relative rms distance over the draws
+    moved_max: float  # largest absolute distance over the draws
     double_rms: float  # relative rms distance of the reference from its run in f64
     double_max: float  # largest absolute distance of the reference from its run in f64
     beyond: bool  # movement by one ulp alone exceeds the limits of the output
@@ -52,21 +52,21 @@ class Conditioning:
     def __str__(self) -> str:
         return (
             f"one ulp of inputs, weights and results moves it by rms {self.moved_rms:.3g}, at most "
-            f"{self.moved_max:.3g}; the reference is off itself in f64 by rms {self.double_rms:.3g}"
+            f"{self.moved_max:.3g}; the reference differs from its f64 run by rms "
+            f"{self.double_rms:.3g}"
         )
 
 
 def _of_values(c: Comparison) -> bool:
-    """Return whether an output fails by values alone: not by dims, types or one-sided NaN."""
+    """Return whether only values fail the output: not dims, types or one-sided NaN."""
     return c.limits is not None and c.shapes is None and not c.odd and not c.strings
 
 
 class Perturbed(Interpreter):
     """The reference in f64 with every weight and result moved by one ulp, up or down at random.
 
-    `least`: the relative size of an ulp where the target's types are coarser than the program's.
-    Literals of one number are left as they are: they are exponents and bounds more often than
-    weights.
+    `least`: the relative size of an ulp if the target's types are coarser than the program's.
+    Literals with one element are left as they are: most are exponents and bounds, not weights.
     """
 
     def __init__(self, program: ProgramIR, seed: int, least: float = 0.0) -> None:
@@ -97,9 +97,10 @@ class Perturbed(Interpreter):
 
 
 def redrawn(program: ProgramIR, seed: int = 0) -> ProgramIR:
-    """Return the program with other weights: random signs, sizes drawn around the original ones.
+    """Return the program with random weights: random signs, and sizes like the original ones.
 
-    What is ill-conditioned because of its weights is not with others, and shows what was hidden.
+    A program that is ill-conditioned because of its weights is well-conditioned with others, which
+    reveals faults.
     """
     random, found = np.random.default_rng(seed), program.clone()
     with found.ctx, ir.Location.unknown(), found.store.active():
@@ -118,7 +119,7 @@ def redrawn(program: ProgramIR, seed: int = 0) -> ProgramIR:
 
 
 def _weights(program: ProgramIR) -> list[ir.Operation]:
-    """Return the literals of several floats."""
+    """Return the float literals with several elements."""
     found: list[ir.Operation] = []
 
     def visit(op: ir.Operation) -> ir.WalkResult:
@@ -142,9 +143,9 @@ def conditioning(
     draws: int = DRAWS,
     seed: int = 0,
 ) -> list[Conditioning]:
-    """Measure how each output of a program moves when its values are perturbed.
+    """Measure the movement of each of a program's outputs when its values are perturbed.
 
-    `wanted`: the reference's outputs on the same inputs; `limits`: those of the outputs. Runs the
+    `wanted`: the reference's outputs on the same inputs; `limits`: limits of the outputs. Runs the
     reference `draws` + 1 times. Errors: those of the run.
     """
     signature = Signature.of(program.main())

@@ -1,4 +1,4 @@
-"""Purposes of a program's inputs, followed to what reads them: a table, a mask, a size."""
+"""Purposes of a program's integer inputs, found from the ops that read them: index, mask, size."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from mgx_mlir.debug.purposes import Draw, Purpose
 from mgx_mlir.dialects.migraphx.control import If
 from mgx_mlir.programs.program_ir import ProgramIR, argument_names, entry_block
 
-_WIDE = 4  # bytes from which MIGraphX's integers leave every sensible range
+_WIDE = 4  # element bytes from which on MIGraphX's random integers exceed useful ranges
 
-# ops whose result holds the operand's own values
+# ops whose result has the operand's own values
 _MOVES = {
     "identity", "contiguous", "layout", "transpose", "reshape", "reshape_lazy", "flatten",
     "squeeze", "unsqueeze", "broadcast", "multibroadcast", "scalar", "broadcast_with_dims",
     "broadcast_for_dot", "slice", "step", "reverse", "scan_slice", "concat", "where", "convert",
 }  # fmt: skip
-# operands that say how large something is
+# operands that state a size
 _SIZES = {
     "reshape": ("dims_tensor",), "broadcast_with_dims": ("dims",), "allocate": ("dims",),
     "slice": ("input_starts", "input_ends", "input_axes"), "resize": ("target",),
@@ -28,7 +28,7 @@ _TRUTH = {"equal", "greater", "less", "not", "logical_and", "logical_or", "logic
 
 
 def draws(program: ProgramIR) -> dict[str, Draw]:
-    """Return how to draw each integer input of a program; the default is `any`."""
+    """Return the way to draw each integer input of a program; the default is `any`."""
     out = {}
     with program.ctx:
         main = program.main()
@@ -40,7 +40,7 @@ def draws(program: ProgramIR) -> dict[str, Draw]:
 
 
 class _Uses:
-    """Follows an integer value through a program to what it is used for."""
+    """Search for the uses of an integer value in a program."""
 
     def __init__(self, value: ir.Value) -> None:
         self.bounds: list[int] = []
@@ -78,7 +78,7 @@ class _Uses:
             return
         bound = _index_bound(name, group, op)
         if bound is not None:
-            # results of arithmetic on the input have their own range: small inputs keep it small
+            # results of arithmetic have other ranges: small inputs keep them small
             if exact:
                 self.bounds.append(bound)
             else:
@@ -107,7 +107,7 @@ def _group(cls: type, op: ir.Operation, number: int) -> str:
 
 
 def _index_bound(name: str, group: str, op: ir.Operation) -> int | None:
-    """Return how many entries an index operand chooses from; None for other operands."""
+    """Return the number of entries that an index operand selects from; None for other operands."""
     if group == "seqlens_k":
         table, axis = (op.operands[2], 2 if name == "concat_past_present" else 0)
         return _extent(table, axis)

@@ -1,4 +1,4 @@
-"""A program that computes nothing: the same inputs and outputs, so that a call is all overhead."""
+"""A program without computation: the same inputs and outputs, so that a call is pure overhead."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from mgx_mlir.targets.base import BackendOptions, CpuTarget
 
 
 class DryRun:
-    """Takes arrays as a program does, and gives as many of the same types, without values.
+    """Takes arrays like a program, and returns arrays of the same types without values.
 
-    `outputs` are what the program gave. Errors: those of IREE and the runtime.
+    `outputs` are example outputs of the program. Errors: those of IREE and the runtime.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Edits of functions that leave them valid: arguments and results added, dropped, replaced."""
+"""Edits of functions that keep them valid: add, drop and replace arguments and results."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def function_of(op: ir.Operation) -> ir.Operation | None:
 
 
 def returns_of(function: ir.Operation) -> Iterator[ir.Operation]:
-    """Yield the ops that end a function's blocks."""
+    """Yield the terminators of a function's blocks."""
     for region in function.regions:
         for block in region.blocks:
             ops = list(block.operations)
@@ -64,7 +64,7 @@ def kind_of(function: ir.Operation) -> ir.FunctionType:
 
 
 def new_argument(function: ir.Operation, kind: ir.Type) -> ir.Value:
-    """Add an argument without a name at the end."""
+    """Add an unnamed argument at the end."""
     block = function.regions[0].blocks[0]
     added = block.add_argument(kind, ir.Location.unknown())
     old = kind_of(function)
@@ -76,7 +76,7 @@ def new_argument(function: ir.Operation, kind: ir.Type) -> ir.Value:
 
 
 def drop_entries(function: ir.Operation, name: str, gone: Sequence[int]) -> None:
-    """Take entries out of an array attribute that has one for each argument or result."""
+    """Remove entries of an array attribute that has one for each argument or result."""
     if name in function.attributes:
         entries = list(ir.ArrayAttr(function.attributes[name]))
         kept = [e for i, e in enumerate(entries) if i not in gone]
@@ -84,8 +84,9 @@ def drop_entries(function: ir.Operation, name: str, gone: Sequence[int]) -> None
 
 
 def inline_region(op: ir.Operation) -> bool:
-    """Put what an op's first region of a fitting form does in the place of the op; whether it
-    could."""
+    """Replace an op by the ops of its first region of a matching form; return whether there is
+    one.
+    """
     for region in op.regions:
         if len(region.blocks) != 1 or not len(op.results):
             continue
@@ -106,7 +107,7 @@ def inline_region(op: ir.Operation) -> bool:
 
 
 def erase_dead(module: ir.Module) -> bool:
-    """Erase every op whose results nobody uses."""
+    """Erase every op whose results have no uses."""
     changed = False
     for op in reversed(editable(module)):
         if len(op.results) and not is_used(op):
@@ -116,7 +117,7 @@ def erase_dead(module: ir.Module) -> bool:
 
 
 def drop_unused(module: ir.Module) -> bool:
-    """Drop every argument that nobody uses."""
+    """Drop every argument without uses."""
     changed = False
     for function in functions(module):
         block, old = function.regions[0].blocks[0], kind_of(function)

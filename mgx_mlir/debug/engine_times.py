@@ -1,10 +1,9 @@
-"""Times of several engines in one process, each in blocks of its own, and their ratio.
+"""Times of several engines in one process, each in separate blocks, and their ratio.
 
-Two engines that are called in turn share more than the clock: the pool threads of one go on
-spinning for milliseconds after its call, and take a core from whatever is called next
-(findings/onnxruntime-threads-spin.sh). So an engine is called in blocks, between which the process
-rests until its threads are asleep. Inside its block an engine runs as it does alone, spinning
-threads included: that is the time that its users see.
+Interleaved calls of two engines disturb each other. Pool threads of one spin for milliseconds after
+its call, and take a core from the next one (findings/onnxruntime-threads-spin.sh). So each engine
+is called in blocks, and the process sleeps between blocks until its threads are asleep. Inside its
+block an engine runs as it does alone, with its spinning threads, which is what its users see.
 """
 
 from __future__ import annotations
@@ -23,42 +22,43 @@ from typing import Literal
 Clock = Literal["wall", "cpu"]
 Call = Callable[[], object]
 
-# a batch of short calls takes this long, in seconds: a thousand readings of the clock
+# seconds of a batch of short calls: a thousand times the cost of reading the clock
 BATCH = 5e-4
-# asleep: less than this part of a core, over a slice in seconds; onnxruntime spins for 10 to 50 ms
+# a thread is asleep if it uses less than this share of a core over a slice in seconds;
+# onnxruntime's threads spin for 10 to 50 ms
 AWAKE, SLICE, LONGEST_REST = 0.05, 0.01, 2.0
-# share of a block that a thread may wait for a core, which another process has: a call ends later
-# by as much where one of two threads waits so long; a tenth of the ratio is the aim
+# share of a block that a thread may wait for a core that another process uses. If one of two
+# threads waits that long, a call ends later by as much; the aim is a tenth of the ratio.
 WAITED = 0.04
-WAKING = 5e-5  # seconds that a thread may take to wake on an idle core
-VAGUE = 0.1  # part of a ratio that its interval may reach to either side, to be stated at all
-LEAST = 6  # rounds: the least number whose extremes enclose the median with 95 % probability
-HOPELESS = 12  # disturbed rounds without a quiet one, after which no more are tried
+WAKING = 5e-5  # seconds that a thread may take to wake up on an idle core
+VAGUE = 0.1  # half-width of a ratio's interval, as a share of the ratio, up to which it is printed
+LEAST = 6  # fewest rounds whose extremes enclose the median with 95 % probability
+HOPELESS = 12  # disturbed rounds without a quiet one, after which the measurement stops
 CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True)
 class Block:
-    """Calls of one engine in a row: median seconds of a call, and what disturbed them."""
+    """Consecutive calls of one engine: median seconds of a call, and the disturbance."""
 
     seconds: float
     calls: tuple[float, ...]
-    """Seconds of each call; of short ones those of a batch, divided by their number."""
+    """Seconds of each call; short calls are timed in batches, and have the batch's mean."""
     waited: float
     """Seconds that threads of this process were ready and had no core, per second of the block."""
 
     @property
     def quiet(self) -> bool:
-        """True where other processes left the block its cores."""
+        """True if other processes left the block its cores."""
         return self.waited <= WAITED
 
 
 @dataclass(frozen=True)
 class Ratio:
-    """The median ratio of two engines' blocks, and the interval that holds it.
+    """Median ratio of two engines' blocks, and the interval around it.
 
-    `low` to `high` enclose the median with a probability of 95 %, or are the least and the largest
-    ratio where there are fewer than six.
+    `low` to `high` enclose the median with a probability of 95 %. With fewer than six rounds they
+    are the least and the largest ratio.
     """
 
     value: float
@@ -76,7 +76,7 @@ class Ratio:
 
     @property
     def spread(self) -> float:
-        """The width of the interval, as a part of the ratio."""
+        """Width of the interval, as a share of the ratio."""
         return (self.high - self.low) / self.value if self.value else math.inf
 
     def __str__(self) -> str:
@@ -84,7 +84,7 @@ class Ratio:
 
 
 def _outside(count: int) -> int:
-    """Count the sorted values on either side that an interval around the median leaves out.
+    """Return how many sorted values an interval around the median leaves out on either side.
 
     Without k on either side it misses the median with probability 2 * P(Binomial(n, 1/2) <= k).
     """
@@ -104,7 +104,7 @@ class EngineTimes:
 
     @property
     def rounds(self) -> list[int]:
-        """The rounds that count: by the CPU's clock all, else those of quiet blocks alone."""
+        """Rounds that count: all for the CPU clock, else only rounds of quiet blocks."""
         count = min((len(b) for b in self.blocks.values()), default=0)
         rounds = range(count)
         if self.clock == "cpu":  # CPU time stands still while a thread waits
@@ -113,17 +113,17 @@ class EngineTimes:
 
     @property
     def too_busy(self) -> bool:
-        """True where too few rounds were quiet: other programs are in the times."""
+        """True if too few rounds were quiet: the times include waits for other programs."""
         return len(self.rounds) < max(min(LEAST, self.all_rounds), 1)
 
     @property
     def all_rounds(self) -> int:
-        """Count the rounds, disturbed ones included."""
+        """Number of rounds, including disturbed ones."""
         return min((len(b) for b in self.blocks.values()), default=0)
 
     @property
     def waited(self) -> float:
-        """The median share of a block that threads waited for a core."""
+        """Median share of a block that threads waited for a core."""
         found = [b.waited for blocks in self.blocks.values() for b in blocks]
         return statistics.median(found) if found else 0.0
 
@@ -133,20 +133,22 @@ class EngineTimes:
         return statistics.median(self.blocks[name][n].seconds for n in rounds)
 
     def calls(self, name: str) -> list[float]:
-        """Return the seconds of each call of the rounds that count; of all if none does."""
+        """Return the seconds of each call of the rounds that count; of all rounds if none does."""
         rounds = self.rounds or range(self.all_rounds)
         return [s for n in rounds for s in self.blocks[name][n].calls]
 
     def ratio(self, name: str, other: str) -> Ratio:
-        """Return the ratio of two engines' times, by rounds: neighbours meet the same machine."""
+        """Return the ratio of two engines' times by round: blocks of a round see the same machine
+        load.
+        """
         pairs = ((self.blocks[name][n], self.blocks[other][n]) for n in self.rounds)
         return Ratio.of(a.seconds / b.seconds for a, b in pairs if b.seconds)
 
     def problem(self, name: str, other: str) -> str | None:
-        """Say why the ratio of two engines means nothing; None where it does."""
+        """Return why the ratio of two engines is not meaningful; None if it is."""
         if self.too_busy:
             return (
-                f"other programs hold the cores; threads waited {self.waited:.2g} s a second for "
+                f"other programs use the cores: threads waited {self.waited:.2g} s a second for "
                 f"one, and {len(self.rounds)} of {self.all_rounds} blocks were quiet"
             )
         ratio = self.ratio(name, other)
@@ -164,13 +166,13 @@ def time_engines(
     spread: float = 0.05,
     limit: float = 20.0,
 ) -> EngineTimes:
-    """Time calls of engines, a block of each in every round, in an order that alternates.
+    """Time calls of engines: a block of each in every round, in alternating order.
 
-    `clock`: "wall" for seconds by the clock, "cpu" for the CPU time of this process, which is fair
-    where every engine has one thread, and which other processes hardly change. `block`: seconds of
-    a block. `rounds`: their number; None: 6 or more quiet rounds, until the interval around every
-    ratio to the first engine is narrower than `spread` (a part of it), `limit` seconds are over, or
-    the first 12 rounds are all disturbed.
+    `clock`: "wall" for wall time, "cpu" for the CPU time of this process. CPU time is fair if every
+    engine has one thread, and other processes hardly change it. `block`: seconds of a block.
+    `rounds`: number of rounds. None: at least 6 quiet rounds, until the interval of every ratio to
+    the first engine is narrower than `spread` of it. It ends early after `limit` seconds, or if the
+    first 12 rounds are all disturbed.
     """
     found = EngineTimes(clock, {name: [] for name in engines})
     order = list(engines)
@@ -203,19 +205,19 @@ def _enough(
 
 
 def rest() -> None:
-    """Sleep until the threads of this process sleep too, two seconds at the most."""
+    """Sleep until the threads of this process sleep too, for two seconds at most."""
     end = time.perf_counter() + LONGEST_REST
     while time.perf_counter() < end:
         start, used = time.perf_counter(), time.process_time()
         time.sleep(SLICE)
         share = (time.process_time() - used) / (time.perf_counter() - start)
-        # a spinning thread that has no core uses no time either
+        # a spinning thread without a core uses no CPU time either
         if share <= AWAKE and not _running():
             return
 
 
 def _running() -> bool:
-    """Return whether another thread of this process runs, or is ready to (Linux; else False)."""
+    """Return whether another thread of this process is running or ready (Linux; else False)."""
     own = threading.get_native_id()
     with contextlib.suppress(OSError):
         for thread in os.listdir("/proc/self/task"):
@@ -227,7 +229,7 @@ def _running() -> bool:
 
 
 def _batch(call: Call) -> int:
-    """Warm an engine up; return how many of its calls are timed as one."""
+    """Warm an engine up; return the number of its calls to time as one batch."""
     call()
     start = before = time.perf_counter()
     shortest = math.inf  # the first calls meet cold caches, and other processes take the core
@@ -275,7 +277,7 @@ def _seconds_waited(before: Waits, after: Waits) -> float:
 def _waits() -> Waits:
     """Read the waits of this process's threads from their `schedstat` (Linux).
 
-    Without that file there are none: only the spread of the rounds shows a busy machine then.
+    Without that file the result is empty, and only the spread of the rounds shows a busy machine.
     """
     found: dict[str, tuple[int, int]] = {}
     with contextlib.suppress(OSError):

@@ -1,8 +1,8 @@
-"""Instructions that are wrong on a target, apart from those with wrong inputs alone.
+"""Instructions that are wrong on a target, told apart from those with wrong inputs.
 
-Two references are evaluated side by side. One follows the model from its inputs. The other gives
-each instruction what the target had computed for its operands: what differs from that is wrong by
-itself, whatever came before it.
+Two references are evaluated. One runs the model from its inputs. The other runs each instruction on
+the target's own operands. An instruction that differs from the second one is wrong, whatever came
+before it.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ Verdict = Literal["right", "wrong", "inherited", "grown"]
 class Finding:
     """Comparison of an instruction.
 
-    `position` is that of the operation in @main. right: within the limits of the reference. Else
-    wrong: given the target's own operands, the reference too gives something else. inherited: it
-    gives the same, and an operand is beyond its limits. grown: it gives the same, and operands are
-    within their limits, but what little they differ by became more.
-    `own` compares with the reference of the target's operands, `chain` with that of the model's
-    inputs, a comparison for each result. `inputs` are the target's operands where it is wrong.
+    `position` is the operation's index in @main. right: within the limits of the reference. wrong:
+    the reference on the target's own operands gives another result. inherited: it gives the same
+    result, and an operand is beyond its limits. grown: it gives the same result and operands are
+    within their limits, but their small differences were amplified. `own` compares with the
+    reference on the target's operands, `chain` with the reference on the model's inputs, one
+    comparison for each result. `inputs` are the target's operands of a wrong instruction.
     """
 
     position: int
@@ -45,26 +45,26 @@ class Finding:
 
     @property
     def name(self) -> str:
-        """The operator's name."""
+        """Name of the operator."""
         return mnemonic(self.operation)
 
     @property
     def worst(self) -> Comparison:
-        """Failing result that is furthest off."""
+        """Failing result with the largest error."""
         rows = self.own if self.verdict == "wrong" else self.chain
         return max(rows, key=lambda c: (not c.passed, c.rms, c.max_abs))
 
 
 @dataclass
 class Examined:
-    """The findings on all instructions, in order."""
+    """Findings on all instructions, in order."""
 
     findings: list[Finding]
-    runs: int = 1  # number of builds that the findings come from
+    runs: int = 1  # number of builds that produced the findings
 
     @property
     def wrong(self) -> list[Finding]:
-        """The findings that are wrong by themselves."""
+        """Findings that are wrong on the target's own operands."""
         return [f for f in self.findings if f.verdict == "wrong"]
 
     @property
@@ -85,7 +85,7 @@ def examine(
     """Compare every instruction of a program with the reference.
 
     `limits` changes the default limits; `low`: the target computes floats in 16 bits. The operands
-    of the first `keep` wrong ones are kept. Errors: those of the build and of the run.
+    of the first `keep` wrong instructions are stored. Errors: those of the build and of the run.
     """
     found = list(_Examination(run, limits, low, compute, sides, keep).run())
     return Examined(found, run.runs)
@@ -109,8 +109,8 @@ class _Examination:
             self.last = last_uses(self.block)
         self.limits = {v: limits(t) for v, t in each.items()}
         self.ours: Env = {}  # values of the target
-        self.theirs: Env = {}  # values that follow from the model's inputs
-        self.suspect: set[ir.Value] = set()  # values beyond their limits, and views of such
+        self.theirs: Env = {}  # values of the reference on the model's inputs
+        self.suspect: set[ir.Value] = set()  # values beyond their limits, and views of them
 
     def run(self) -> Iterator[Finding]:
         with self.program.ctx, self.program.store.active(), np.errstate(all="ignore"):
@@ -168,7 +168,7 @@ class _Examination:
             found.inputs = [self.ours[v] for v in read]
         if not right:
             self.suspect.update(v for v, c in zip(op.results, chain, strict=True) if not c.passed)
-        # the other dims of a wrong result would make nonsense of all that follows
+        # a wrong result with other dims would make all later comparisons meaningless
         shapes = [
             a.shape == b.shape and a.dtype == b.dtype for a, b in zip(got, theirs, strict=True)
         ]
@@ -192,7 +192,7 @@ class _Examination:
 
 
 def read_values(op: ir.Operation) -> Iterator[ir.Value]:
-    """Yield what an instruction reads: its operands, then what its regions capture."""
+    """Yield the values that an instruction reads: its operands, then captures of its regions."""
     seen: dict[ir.Value, None] = dict.fromkeys(op.operands)
     inside: set[ir.Value] = set()
 

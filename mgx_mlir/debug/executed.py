@@ -1,9 +1,9 @@
-"""Instructions that an emulated call executed, and the bound on its time that follows.
+"""Instructions that an emulated call executed, and the lower bound on its time.
 
-The emulator counts each instruction of each kernel. `targets/kernel_time.cost` says which unit of
-the chip an instruction of one wave keeps busy, and for how many clocks. A launch takes at the
-least what its busiest compute unit needs for the workgroups that it gets; memory, waiting and the
-launches themselves are not in it.
+The emulator counts each instruction of each kernel. `targets/kernel_time.cost` gives the unit of
+the chip that an instruction of one wave occupies, and its clocks. A launch takes at least the time
+that its busiest compute unit needs for its workgroups. Memory, waits and launch overhead are not
+included.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Executed:
     launches: int = 0
     workgroups: int = 0
     waves: int = 0
-    instructions: int = 0  # instructions of waves
+    instructions: int = 0  # executed instructions, counted per wave
     mix: Mix = field(default_factory=Mix)  # executed instructions by class
     operations: int = 0  # multiplications and additions of matrix instructions
     fill: float = 0.0  # mean share of compute units that a launch has work for
@@ -36,7 +36,7 @@ class Executed:
 
     @property
     def bound_us(self) -> float:
-        """The microseconds of the busiest unit."""
+        """Microseconds of the busiest unit."""
         return max(self.us.values())
 
     def to_json(self) -> dict[str, Any]:
@@ -66,7 +66,7 @@ def executed(statistics: Mapping[str, Any], chip: Chip) -> dict[str, Executed]:
         name, count = one["function"], one["count"]
         if name not in found:
             continue
-        # the halves of a pair run as one, and take what the first one takes
+        # both halves of a dual-issued pair run as one, and take the first one's clocks
         mnemonic, _, operands = one["text"].partition(" ")
         found[name].mix.count(mnemonic, count)
         matrix = matrix_instruction(mnemonic)
@@ -76,8 +76,8 @@ def executed(statistics: Mapping[str, Any], chip: Chip) -> dict[str, Executed]:
             clocks[name][c.unit] += count * c.clocks
     for name, e in found.items():
         for groups, waves in launches[name]:
-            each = -(-groups // chip.units)  # workgroups that the busiest unit gets
-            own = -(-each * waves // (groups * chip.simds))  # waves of its busiest SIMD
+            each = -(-groups // chip.units)  # workgroups on the busiest compute unit
+            own = -(-each * waves // (groups * chip.simds))  # waves on its busiest SIMD
             for unit in UNITS:
                 busy = own if unit != "lds" else each * waves / groups
                 e.us[unit] += clocks[name][unit] / e.waves * busy / (chip.ghz * 1e3)

@@ -1,4 +1,4 @@
-"""Parts of a program as programs of their own, and the files that hold them."""
+"""Parts of a program as separate programs, and their files."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ SUFFIXES = (".mxr", ".json", ".mlir")
 def alone(
     program: ProgramIR, position: int, inputs: Sequence[np.ndarray] = ()
 ) -> tuple[ProgramIR, dict[str, np.ndarray]]:
-    """Extract one instruction of @main as a program, with those of `inputs` that it reads.
+    """Extract one instruction of @main as a program, with the `inputs` that it reads.
 
     Its operands become parameters, except for constants and views of constants. A kernel becomes
     the instructions that it runs.
@@ -65,7 +65,7 @@ def alone(
 
 
 def upto(program: ProgramIR, position: int) -> ProgramIR:
-    """Cut the program after one instruction of @main, and return the results of that."""
+    """Cut the program after one instruction of @main, and return that instruction's results."""
     copy = program.clone()
     with copy.ctx, ir.Location.unknown():
         op = [view.operation for view in entry_block(copy.main()).operations][position]
@@ -103,7 +103,7 @@ def _return_only(program: ProgramIR, op: ir.Operation) -> None:
 
 
 def _finished(program: ProgramIR, added: Sequence[ir.Value]) -> dict[ir.Value, str]:
-    """Drop what nobody uses, and name the parameters; the names of `added`."""
+    """Drop unused ops and arguments, and name the parameters; return the names of `added`."""
     main = program.main()
     kept = [v for v in added if next(iter(v.uses), None) is not None]
     drop_unused(program.module)
@@ -132,7 +132,7 @@ def save_program(program: ProgramIR, path: Path) -> None:
     if path.suffix not in SUFFIXES:
         raise UsageError(f"expected a name that ends in {', '.join(SUFFIXES)}, got '{path}'")
     if path.suffix == ".mlir":
-        # start-up: only what is asked for is loaded
+        # not imported at start-up: only the requested format is loaded
         from mgx_mlir.debug.reduce_mlir import candidate_of
 
         try:
@@ -140,7 +140,7 @@ def save_program(program: ProgramIR, path: Path) -> None:
         except OSError as e:
             raise FileError((e.strerror or str(e)).lower(), location=str(path)) from None
         return
-    # start-up: only what is asked for is loaded
+    # not imported at start-up: only the requested format is loaded
     from mgx_mlir.api.files import save
     from mgx_mlir.api.program import program as api_program
 
@@ -158,7 +158,7 @@ def save_inputs(inputs: Mapping[str, np.ndarray], path: Path) -> None:
 
 
 def _storable(array: np.ndarray) -> np.ndarray:
-    if array.dtype.kind == "O":  # strings: a pickle would not be read
+    if array.dtype.kind == "O":  # strings would be pickled, and --load-arg reads no pickles
         return array.astype(np.str_)
     if dtypes.is_numpys(array.dtype):
         return array

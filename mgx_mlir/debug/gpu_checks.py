@@ -1,7 +1,7 @@
-"""Checks that run on a GPU: the driver, copies, a kernel, products, bandwidth, launches.
+"""Checks that run on a GPU: the driver, copies, a kernel, matmuls, bandwidth, launches.
 
-They run in a process of their own, since a driver that fails can take its process down. Each check
-is a line of JSON as soon as it is known, so that the last line names what came before the end.
+They run in a separate process, because a failing driver can crash it. Each check prints a line of
+JSON at once, so that the last line shows how far the checks came.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from mgx_mlir.runtime.device_memory import DeviceTensor
 from mgx_mlir.targets import emulator
 from mgx_mlir.targets.devices import gpu_kind
 
-_TIMEOUT = 600  # seconds of all checks: a first compile is among them
+_TIMEOUT = 600  # seconds of all checks, including a first compile
 _EMULATED = "gfx942"  # architecture if the environment names none
-_STEPS = 32  # products that wait for one another
+_STEPS = 32  # matmuls in a dependent chain
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """Bytes and extents of the checks: an emulated device gets little to do."""
+    """Bytes and extents of the checks, small for an emulated device."""
 
     copied: int
     extent: int
@@ -50,7 +50,7 @@ class Sizes:
 
 
 def device_checks(device_id: int, emulate: bool, timeout: float = _TIMEOUT) -> list[Check]:
-    """Run the checks on a device in a child process; how that ended is one of them."""
+    """Run the checks on a device in a child process; the last check is how that process ended."""
     command = [sys.executable, "-m", "mgx_mlir.debug.gpu_checks", str(device_id), str(int(emulate))]
     stated = dict(os.environ)
     if emulate:
@@ -78,7 +78,7 @@ def _read(text: str) -> Iterator[Check]:
         try:
             row = json.loads(line)
             yield Check(row["name"], row["status"], row["found"], tuple(row["notes"]))
-        except (ValueError, KeyError, TypeError):  # a driver prints what it likes
+        except (ValueError, KeyError, TypeError):  # a driver may print other lines
             continue
 
 
@@ -109,7 +109,7 @@ def _checks(device_id: int, emulate: bool) -> Iterator[Check]:
         ("copies", lambda: _copies(device, sizes)),
         ("a kernel", lambda: _kernel(device, name, emulate)),
         ("product, f16", lambda: _product(device, name, emulate, sizes)),
-        ("beside the emulator", lambda: _beside_emulator(name, emulate, device_id)),
+        ("next to the emulator", lambda: _beside_emulator(name, emulate, device_id)),
         ("memory bandwidth", lambda: _bandwidth(device, sizes)),
         ("launches", lambda: _launches(device, name, emulate, sizes)),
     ]
@@ -126,12 +126,14 @@ def _versions(device: Device) -> Check:
         found = (gpu_api.version(device.api, library, c) for c in calls)
         known = [v for v in found if v is not None]
         shown = [".".join(map(str, v)) for v in known]
-    text = f"runtime {shown[0]}, driver {shown[-1]}" if shown else "it does not say its version"
+    text = f"runtime {shown[0]}, driver {shown[-1]}" if shown else "its version is unknown"
     return Check(device.api.name, OK, text)
 
 
 def _functions(kind: str, place: str) -> Check:
-    """Check a HIP library for what IREE's driver needs: without one of them it does not load."""
+    """Check a HIP library for the functions that IREE's driver needs: without one of them it does
+    not load.
+    """
     library = gpu_api.loaded(gpu_api.APIS[kind], place)
     lacks = hip_library.missing(library)
     if lacks:
@@ -140,7 +142,7 @@ def _functions(kind: str, place: str) -> Check:
             ("IREE's driver needs them; install HIP 6 or 7",),
         )  # fmt: skip
     count = len(hip_library.REQUIRED)
-    return Check("functions of HIP", OK, f"{count} of {count} that IREE's driver needs are there")
+    return Check("functions of HIP", OK, f"all {count} that IREE's driver needs are present")
 
 
 def _architecture(device: Device) -> Check:
@@ -154,7 +156,7 @@ def _architecture(device: Device) -> Check:
 
 def _copies(device: Device, sizes: Sizes) -> Check:
     data = np.random.default_rng(0).integers(0, 256, sizes.copied, np.uint8)
-    DeviceTensor.of(device, data).to_host()  # pinned memory and queues are made once
+    DeviceTensor.of(device, data).to_host()  # the first copy also sets up pinned memory and queues
     start = time.perf_counter()
     there = DeviceTensor.of(device, data)
     gpu_calls.device_synchronize(device)
@@ -188,7 +190,7 @@ def _kernel(device: Device, arch: str, emulate: bool) -> Check:
 
 
 def _made_product(arch: str, emulate: bool, device_id: int, extent: int, count: int) -> Any:
-    """Compile `count` products in a row of square matrices in f16."""
+    """Compile a chain of `count` matmuls of square matrices in f16."""
     p = mgx_mlir.program()
     m = p.get_main_module()
     s = mgx_mlir.shape(type="half_type", lens=[extent, extent])
@@ -224,7 +226,7 @@ def _product(device: Device, arch: str, emulate: bool, sizes: Sizes) -> Check:
     got = np.asarray(made.run(inputs)[0], np.float64)
     want = inputs["x"].astype(np.float64) @ inputs["y"].astype(np.float64)
     error = float(np.linalg.norm(got - want) / np.linalg.norm(want))
-    # half a unit in the last place of f16 is 4.9e-4 of a value at most
+    # half a unit in the last place of f16 is at most 4.9e-4 of a value
     if not error < 1e-3:
         return Check("product, f16", BAD, f"{n}x{n}x{n} is {error:.1e} off numpy's in f64")
     rate = 2 * n**3 / _seconds(made, device, inputs, sizes.repeats) / 1e12
@@ -233,11 +235,11 @@ def _product(device: Device, arch: str, emulate: bool, sizes: Sizes) -> Check:
 
 
 def _beside_emulator(arch: str, emulate: bool, device_id: int) -> Check:
-    name = "beside the emulator"
+    name = "next to the emulator"
     if emulate:
         return Check(name, SKIPPED, "this is the emulator")
     if driver_of(arch) != "hip":
-        return Check(name, SKIPPED, "the emulator is of AMD GPUs")
+        return Check(name, SKIPPED, "the emulator is for AMD GPUs")
     if emulator.find_library() is None:
         return Check(name, SKIPPED, "the emulator is not built",
                      ("'mgx-driver run --gpu --emulate MODEL' builds it",))  # fmt: skip
@@ -247,10 +249,12 @@ def _beside_emulator(arch: str, emulate: bool, device_id: int) -> Check:
     apart = np.abs(here.view(np.int16).astype(int) - there.view(np.int16).astype(int))
     if apart.max() > 1:
         return Check(
-            name, BAD, f"results of 128x128x128 in f16 are up to {apart.max()} steps apart"
+            name, BAD, f"results of 128x128x128 in f16 differ by up to {apart.max()} f16 steps"
         )
     same = int(np.count_nonzero(apart == 0))
-    return Check(name, OK, f"{same} of {apart.size} results are equal, the others a step apart")
+    return Check(
+        name, OK, f"{same} of {apart.size} results are equal, the others differ by one f16 step"
+    )
 
 
 def _bandwidth(device: Device, sizes: Sizes) -> Check:
@@ -263,7 +267,7 @@ def _bandwidth(device: Device, sizes: Sizes) -> Check:
         gpu_calls.device_synchronize(device)
         taken.append(time.perf_counter() - start)
     if not target.to_host().all():
-        return Check("memory bandwidth", BAD, "a copy within the device left bytes out")
+        return Check("memory bandwidth", BAD, "a copy within the device lost bytes")
     rate = 2 * sizes.copied / statistics.median(taken[1:]) / 1e9
     return Check("memory bandwidth", OK, f"{rate:.0f} GB/s read and written")
 
@@ -276,7 +280,7 @@ def _launches(device: Device, arch: str, emulate: bool, sizes: Sizes) -> Check:
     )
     each = max(many - one, 0) / _STEPS
     return Check(
-        "launches", OK, f"a call of one kernel takes {one * 1e6:.0f} us, each kernel more "
+        "launches", OK, f"a call of one kernel takes {one * 1e6:.0f} us, each further kernel "
         f"{each * 1e6:.1f} us",
     )  # fmt: skip
 

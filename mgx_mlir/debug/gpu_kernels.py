@@ -1,9 +1,9 @@
 """Properties of a gpu program's kernels, read from its code: nothing is timed.
 
-Registers, LDS, spills and scratch are IREE's own notes; shares are of instructions as
-they stand in the code. A bound is the time in which the chip could move a kernel's bytes, or do
-its operations, at its peaks: no kernel is faster, and real ones are slower. With the counts of an
-emulated call there is a second bound, by what its workgroups really execute.
+Registers, LDS, spills and scratch come from the metadata of the code; shares count instructions in
+the code. A bound is the time that the chip needs for a kernel's bytes or operations at its peak
+rates: no kernel is faster. The counts of an emulated call give a second bound, from the
+instructions that its workgroups execute.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from mgx_mlir.targets.report import KernelReport, Report
 
 @dataclass(frozen=True)
 class Row:
-    """A kernel: how often a call launches it, its code, and what one launch has to do."""
+    """A kernel: its launches in a call, its code, and the work of one launch."""
 
     kernel: KernelReport
     launches: int
@@ -38,7 +38,7 @@ class Row:
     def multiplies_without_matrix(self) -> bool:
         """Return whether it multiplies matrices without matrix instructions.
 
-        A product with a vector is none, by IREE's name of the kernel.
+        Matrix-vector products do not count; IREE's name of the kernel identifies them.
         """
         named = any(w in self.kernel.name for w in ("matmul", "conv", "attention", "contract"))
         busy = (self.work.operations or 0) > 16 * (self.work.bytes or 1)
@@ -63,7 +63,7 @@ class Row:
 
 @dataclass(frozen=True)
 class GpuKernels:
-    """The kernels of a call on one architecture, in the order of their code."""
+    """Kernels of a call on one architecture, in code order."""
 
     arch: str
     rows: tuple[Row, ...]
@@ -75,7 +75,7 @@ class GpuKernels:
                 "kernels": [r.to_json() for r in self.rows]}  # fmt: skip
 
     def totals(self) -> dict[str, Any]:
-        """Sum over the launches of one call; sums leave out what is unknown."""
+        """Sum over the launches of one call; unknown values are left out."""
         each = [(r, r.launches) for r in self.rows]
         reads = sum(r.mix.lds_reads * n for r, n in each)
         return {
@@ -96,7 +96,7 @@ class GpuKernels:
         }
 
     def _executed(self) -> dict[str, Any]:
-        """Return the totals of an emulated call; empty where there was none."""
+        """Return the totals of an emulated call; empty if there was none."""
         ran = [r.executed for r in self.rows if r.executed is not None]
         if not ran:
             return {}
@@ -150,7 +150,7 @@ class GpuKernels:
         t = totals["executed"]
         return [
             "",
-            "executed in an emulated call: us of each unit, over all launches of a kernel",
+            "executed in an emulated call: us per unit, over all launches of a kernel",
             *_aligned([head, *rows]),
             "",
             f"{t['launches']} launches, {t['instructions'] / 1e6:.1f} M instructions of waves, "
@@ -193,10 +193,10 @@ def gpu_kernels(
     arch: str,
     statistics: Mapping[str, Any] | None = None,
 ) -> GpuKernels:
-    """Join a module's code objects with its assembly and with what each launch has to do.
+    """Join a module's code objects with its assembly and with the work of each launch.
 
-    work: of the launches whose kernels are known, by the launch's name. statistics: of an
-    emulated call (debug/executed.py).
+    work: work by launch name, for launches of known kernels. statistics: of an emulated call
+    (debug/executed.py).
     """
     found: dict[str, Mix] = {}
     for text in assembly:
@@ -217,7 +217,7 @@ def gpu_kernels(
 
 
 def peak_of(mix: Mix, chip: Chip) -> float:
-    """Return operations per second of the kernel's fastest kind of instruction."""
+    """Return the operations per second of the kernel's fastest kind of instruction."""
     matrix = [m for m in map(matrix_instruction, mix.kinds) if m is not None]
     if not matrix:
         return chip.vector_peak

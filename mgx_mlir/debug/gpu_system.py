@@ -10,11 +10,11 @@ from mgx_mlir.debug import nvidia_system
 from mgx_mlir.debug.system_check import BAD, OK, WARNED, Check
 from mgx_mlir.targets.devices import TOPOLOGY, agents
 
-# each hides devices, or changes what a device says it is
+# environment variables that hide devices, or change what a device reports
 VARIABLES = ("HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES",
              "GPU_DEVICE_ORDINAL", "HSA_OVERRIDE_GFX_VERSION", "HSA_XNACK",
              "IREE_HIP_DYLIB_PATH")  # fmt: skip
-_AMD = "0x1002"  # the vendor's number on PCI
+_AMD = "0x1002"  # PCI number of the vendor AMD
 
 
 def system_checks(
@@ -22,10 +22,10 @@ def system_checks(
     environment: Mapping[str, str] = os.environ,
     access: Callable[[Path], bool] | None = None,
 ) -> list[Check]:
-    """Check the system of this machine, without touching a GPU.
+    """Check the GPU driver of this machine, without using a GPU.
 
-    They are of NVIDIA's driver where that is there alone, else of AMD's.
-    `root`: where its files lie. `access`: whether this user may read and write a file.
+    Checks are for NVIDIA's driver if only that is present, else for AMD's. `root`: folder of the
+    system's files. `access`: whether this user may read and write a file.
     """
     may = access or (lambda path: os.access(path, os.R_OK | os.W_OK))
     has_amd = (root / "dev/kfd").exists() or (root / "sys/module/amdgpu").is_dir()
@@ -91,7 +91,7 @@ def _render(root: Path) -> Iterator[Path]:
 
 
 def _vendor(root: Path, node: Path) -> str:
-    """Return the PCI vendor of a render node, empty where the system does not say."""
+    """Return the PCI vendor of a render node, empty if unknown."""
     try:
         return (root / "sys/class/drm" / node.name / "device/vendor").read_text().strip()
     except OSError:
@@ -101,7 +101,7 @@ def _vendor(root: Path, node: Path) -> str:
 def _agents(root: Path) -> Check:
     found = agents(root / TOPOLOGY)
     if not found:
-        return Check("agents", BAD, "the kernel lists no GPU that computes")
+        return Check("agents", BAD, "the kernel lists no compute GPU")
     return Check("agents", OK, "; ".join(
         f"{a.arch}, {a.units} compute units, {a.memory / 2**30:.1f} GiB" for a in found
     ))  # fmt: skip

@@ -1,9 +1,9 @@
 """Test inputs of a program: MIGraphX's pseudo-random numbers, in ranges that the program can use.
 
 MIGraphX seeds each parameter's numbers by its name, and its integers exceed the rows of any table.
-Where an integer input indexes a table, or becomes a mask, such numbers make every output NaN or an
-error, and a comparison of two NaNs proves nothing. So the use of each input is read from the
-program (`debug.draws`), and sets its range.
+For an integer input that indexes a table, or becomes a mask, such numbers make every output NaN or
+an error, and comparing NaNs proves nothing. So the range of each input follows from its use in the
+program (`debug.draws`).
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ def make_inputs(
     seed: int = 0,
     files: Mapping[str, str] | None = None,
 ) -> dict[str, np.ndarray]:
-    """Draw an array for every input, seeded by its name: the same in every run.
+    """Draw an array for every input, seeded by its name, so that every run has the same inputs.
 
-    `dims` gives inputs whole shapes; else a dynamic dim is `batch`, or the nearest size in its
-    range. `files` has inputs that are read. Errors: UsageError for a name that is no input, or dims
-    that do not fit; FileError for files that are not what the input is.
+    `dims` sets the shapes of inputs; other dynamic dims are `batch`, or the nearest size in their
+    range. `files` names files of inputs. Errors: UsageError for a name that is no input, or dims
+    that do not fit; FileError for files that do not fit the input.
     """
     read = dict(files or {})
     given = {**(dims or {}), **dict.fromkeys(read, ())}
@@ -62,7 +62,7 @@ def make_inputs(
     out = {p.name: read_argument(read[p.name], p) for p in signature.inputs if p.name in read}
     given = {**(dims or {}), **{name: array.shape for name, array in out.items()}}
     sizes: dict[str, int] = {}
-    # inputs from files come first: they fix the dims that inputs share
+    # files come first: they set the dims that inputs share
     for p in sorted(signature.inputs, key=lambda p: p.name not in out):
         extents = _extents(p, given.get(p.name), batch, sizes)
         dtype = dtypes.from_name(p.dtype)
@@ -115,14 +115,16 @@ def _drawn(
         return _mask(extents, word).astype(dtype.np)
     count = math.prod(extents)
     if count * dtype.size > _MOST:
-        raise ShapeError(f"input '{name}' of dims {list(extents)} is more than an array can hold")
+        raise ShapeError(
+            f"input '{name}' of dims {list(extents)} has more elements than an array can hold"
+        )
     out = aligned_empty(extents, dtype.np)
     out[...] = random_elements(count, dtype, word).reshape(extents)
     return out
 
 
 def _mask(extents: tuple[int, ...], word: int) -> np.ndarray:
-    """Return rows of 1 that become 0 somewhere in their second half: never all 0."""
+    """Return a mask of rows of 1 that become 0 somewhere in their second half, never all 0."""
     if not extents or not extents[-1]:
         return np.ones(extents, np.bool_)
     rows = int(np.prod(extents[:-1], dtype=np.int64))

@@ -16,13 +16,13 @@ from mgx_mlir.programs.program_ir import ProgramIR, entry_block
 from mgx_mlir.programs.taps import with_results
 
 BUDGET = 1 << 30  # bytes of intermediate results that one build returns
-_UNKNOWN = 64  # assumed size of a dynamic dim where memory is planned
+_UNKNOWN = 64  # assumed size of a dynamic dim in memory estimates
 
-Build = Callable[[ProgramIR], Any]  # a program in, a CompiledProgram out
+Build = Callable[[ProgramIR], Any]  # function from a program to its CompiledProgram
 
 
 def is_computed(op: ir.Operation) -> bool:
-    """Return whether an instruction computes something: it is no literal, view or absent value."""
+    """Return whether an instruction computes: it is no literal, view or absent value."""
     if op_class(op) is None or is_literal(op) or is_a(op, (ViewOp, Undefined)):
         return False
     kinds = [isinstance(r.type, ir.RankedTensorType) for r in op.results]
@@ -30,7 +30,7 @@ def is_computed(op: ir.Operation) -> bool:
 
 
 def computed_positions(program: ProgramIR) -> list[int]:
-    """Return the positions in @main of the instructions that compute something."""
+    """Return the positions in @main of the instructions that compute."""
     with program.ctx:
         ops = entry_block(program.main()).operations
         return [i for i, view in enumerate(ops) if is_computed(view.operation)]
@@ -39,7 +39,7 @@ def computed_positions(program: ProgramIR) -> list[int]:
 def with_intermediates(program: ProgramIR, positions: Sequence[int]) -> ProgramIR:
     """Copy the program; its @main also returns every result of the operations at `positions`.
 
-    They come after its own results, in order. Lists and optionals of the interface become arrays.
+    They follow its own results, in order. Lists and optionals of the interface become arrays.
     """
 
     def results(block: ir.Block) -> list[tuple[str, ir.Value]]:
@@ -52,9 +52,9 @@ def with_intermediates(program: ProgramIR, positions: Sequence[int]) -> ProgramI
 class SteppedRun:
     """A run of a program on a target that returns every intermediate result.
 
-    The program is built a second time with its instructions' results as outputs, and run once;
-    where these take more than `budget` bytes it is built and run in as many parts as that needs.
-    `outputs` are the program's own, of the first part. Errors: those of `build` and of the run.
+    The program is built again with its instructions' results as outputs, and run once. If these
+    take more than `budget` bytes, it is built and run in several parts. `outputs` are the program's
+    own outputs in the first part. Errors: those of `build` and of the run.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class SteppedRun:
         return parts
 
     def values(self, position: int) -> list[np.ndarray]:
-        """Return the target's results of the instruction at a position. Ask in program order."""
+        """Return the target's results of the instruction at a position. Call in program order."""
         if position not in self._held:
             self._run(next(p for p in self.parts if position in p))
         return self._held.pop(position)

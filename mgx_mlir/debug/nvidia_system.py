@@ -10,12 +10,12 @@ from mgx_mlir.debug.system_check import BAD, OK, Check
 
 _DRIVER = "proc/driver/nvidia"
 _CONTAINER = "a container needs '--gpus all', and NVIDIA's container toolkit on the host"
-# names under which IREE's runtime and CUDA's other users load it
+# names by which IREE's runtime and other users of CUDA load it
 _LIBRARIES = ("libcuda.so", "libcuda.so.1")
 
 
 def present(root: Path = Path("/")) -> bool:
-    """Return whether the machine has a device of NVIDIA's driver, or the driver."""
+    """Return whether the machine has an NVIDIA device, or NVIDIA's driver."""
     nodes = ("dev/nvidiactl", "dev/dxg", "dev/nvhost-gpu", _DRIVER)
     return any((root / node).exists() for node in nodes)
 
@@ -25,7 +25,7 @@ def nvidia_checks(
 ) -> list[Check]:
     """Check the system of a machine with NVIDIA's driver, without touching a GPU.
 
-    `may`: whether this user may read and write a file. `loads`: whether a library is found.
+    `may`: whether this user may read and write a file. `loads`: whether a library can be loaded.
     """
     return [_driver(root), _nodes(root, may), _cards(root), _library(loads or _found)]
 
@@ -53,7 +53,7 @@ def _nodes(root: Path, may: Callable[[Path], bool]) -> Check:
     if closed:
         return Check(
             "device files", BAD, f"this user may not read and write {', '.join(closed)}",
-            ("'sudo chmod a+rw' opens them; NVreg_DeviceFileGID of the driver names a group",),
+            ("'sudo chmod a+rw' allows it; the driver's NVreg_DeviceFileGID sets their group",),
         )  # fmt: skip
     return Check("device files", OK, f"{', '.join(p.name for p in found)} may be read and written")
 

@@ -1,4 +1,4 @@
-"""onnxruntime as a reference: it shares no reader and no operator with this package."""
+"""onnxruntime as a reference: it shares no importer and no operator with this package."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ class OnnxRuntimeSession:
     """An ONNX file in onnxruntime, on the CPU. TargetError without it, RunError where it fails.
 
     Without `threads` it is a reference: sums of 8-bit products do not saturate. With a number of
-    threads it is what its users have, to be timed.
+    threads it has its users' configuration, for timing.
     """
 
     def __init__(self, path: str, *, threads: int | None = None) -> None:
         try:
-            import onnxruntime  # a package that a user may not have
+            import onnxruntime  # optional dependency
         except ImportError:
             raise TargetError(
                 "onnxruntime is not installed", notes=["pip install onnxruntime"]
@@ -28,20 +28,20 @@ class OnnxRuntimeSession:
         self.path = path
         try:
             self._session = _session(onnxruntime, path, threads)
-        except Exception as e:  # its errors share no base class
+        except Exception as e:  # exceptions of onnxruntime share no base class
             raise _failed(path, "cannot load the model", e) from None
         self.output_names = [o.name for o in self._session.get_outputs()]
 
     def run(self, inputs: Mapping[str, np.ndarray]) -> list[Any]:
-        """Run, and return the outputs in order, of ZipMap a list of dicts.
+        """Run, and return the outputs in order; ZipMap's output is a list of dicts.
 
-        Errors: for inputs that the model does not have.
+        Errors: RunError for inputs that the model does not have.
         """
         wanted = {i.name for i in self._session.get_inputs()}
         unknown, missing = sorted(set(inputs) - wanted), sorted(wanted - set(inputs))
         if unknown or missing:
             raise RunError(
-                f"the inputs are not those of onnxruntime: {', '.join(unknown + missing)}",
+                f"the inputs differ from onnxruntime's: {', '.join(unknown + missing)}",
                 location=self.path,
             )
         try:
@@ -62,14 +62,14 @@ def _session(onnxruntime: Any, path: str, threads: int | None) -> Any:
     """
     providers = ["CPUExecutionProvider"]
     options = onnxruntime.SessionOptions()
-    options.log_severity_level = 4  # its messages come as an exception
+    options.log_severity_level = 4  # errors are raised as exceptions too
     if threads is not None:
         options.intra_op_num_threads = threads
         return onnxruntime.InferenceSession(path, options, providers=providers)
     options.add_session_config_entry("session.x64quantprecision", "1")
     try:
         return onnxruntime.InferenceSession(path, options, providers=providers)
-    except Exception:  # products of two i8 have no such form, and need none
+    except Exception:  # matmuls of two i8 have no such form, and need none
         options.add_session_config_entry("session.x64quantprecision", "0")
         return onnxruntime.InferenceSession(path, options, providers=providers)
 

@@ -21,18 +21,18 @@ from mgx_mlir.targets.cache import default_cache, digest
 from mgx_mlir.targets.child import compiler_version
 from mgx_mlir.targets.flags import host_cpu
 
-_FLOATS = 1 << 24  # floats of each array that is moved: 64 MiB, more than caches hold
-_LANES = 1 << 16  # elements that are computed with, which stay in caches
-_CHAINS = 8  # independent sums of one element, so that no addition waits for the one before
-_STEPS = 64  # fused multiplications and additions of each chain
+_FLOATS = 1 << 24  # floats of each copied array: 64 MiB, larger than the caches
+_LANES = 1 << 16  # elements of the compute kernel, which stay in caches
+_CHAINS = 8  # independent sums per element, so that no addition waits for the one before
+_STEPS = 64  # fused multiply-adds of each chain
 _REPEATS = 20
-_LARGEST = 1 << 16  # bytes of the file that keeps what was measured
-_ROUNDS = 3  # measurements at most: what exceeds their peaks is not slow beside other load
+_LARGEST = 1 << 16  # largest size in bytes of the file with the measured peaks
+_ROUNDS = 3  # measurements at most; later results above the peaks are due to noise of the machine
 
 
 @dataclass(frozen=True)
 class Peaks:
-    """The highest rates that were measured on this many threads."""
+    """Highest rates measured on this number of threads."""
 
     threads: int
     gb_s: float  # memory bandwidth in 10**9 bytes a second, read and written
@@ -40,11 +40,10 @@ class Peaks:
 
 
 def machine_peaks(threads: int, *, least: Peaks | None = None) -> Peaks:
-    """Return the peaks of this machine, measured once and kept in the cache.
+    """Return the peaks of this machine, measured once and stored in the cache.
 
-    With `least`, an earlier measurement, they are measured again, and the higher ones are kept;
-    after some rounds of that the kept ones are returned.
-    Errors: those of compiling and running.
+    With `least`, an earlier measurement, they are measured again and the higher values are stored.
+    After some rounds the stored ones are returned. Errors: those of compiling and running.
     """
     path = _file(threads)
     kept, rounds = (None, 0) if path is None else _read(path, threads)
@@ -68,7 +67,7 @@ def _file(threads: int) -> Path | None:
 
 
 def _read(path: Path, threads: int) -> tuple[Peaks | None, int]:
-    """Return the stored peaks and how often they were measured; None for anything else."""
+    """Return the stored peaks and the number of their measurements; None for a malformed file."""
     try:
         data = read_bytes(path)
         row = json.loads(bytes(data)) if len(data) <= _LARGEST else {}
@@ -92,10 +91,11 @@ def _write(path: Path, found: Peaks, rounds: int) -> None:
 def _measure(threads: int) -> Peaks:
     x, y = (_filled(_FLOATS, v) for v in (1.0, 2.0))
     elapsed, used = _best(_sum_kernel(), threads, [x, y])
-    moved = min(elapsed, used) if threads == 1 else elapsed  # threads share the memory
+    # wall time counts for several threads: they share the memory
+    moved = min(elapsed, used) if threads == 1 else elapsed
     a, b = (_filled(_LANES * threads, v) for v in (0.5, 0.25))
     elapsed, used = _best(_fma_kernel(threads), threads, [a, b], inner=32)
-    # beside other load the CPU's time says more than the clock
+    # CPU time counts for one thread: other load changes it less than wall time
     computed = min(elapsed, used / threads)
     operations = 2 * _CHAINS * _STEPS * _LANES * threads
     return Peaks(threads, 3 * 4 * _FLOATS / moved / 1e9, operations / computed / 1e9)
@@ -130,10 +130,10 @@ def _sum_kernel() -> str:
 
 
 def _fma_kernel(threads: int) -> str:
-    """Write a kernel of x * y + x, repeated in independent chains that are added at the end."""
+    """Return a kernel of x * y + x, repeated in independent chains whose results are added."""
     lines = []
     for c in range(_CHAINS):
-        # chains that begin the same way would be one
+        # each chain has another constant: equal chains would be merged
         lines.append(f"%k{c} = arith.constant {c + 1}.0 : f32")
         lines.append(f"%c{c}_0 = arith.mulf %x, %k{c} : f32")
     for s in range(_STEPS):

@@ -1,4 +1,4 @@
-"""Purpose of an input, which decides the numbers that it is tried with."""
+"""Purpose of an input, which decides how test values are drawn."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Matmuls of a quantised model that are computed in 8 bits, and why other pairs stay."""
+"""Matmuls of a quantised model that run in 8 bits, and why other quantise-dequantise pairs stay."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from mgx_mlir.rewrite.rewrite_trace import APPLIED, MatchTrace, op_text
 
 _STEPS = ("simplify-qdq", "pack-weights")
 _WIDENED = "find_blocked_weights"
-_BEHIND = 8  # ops between a dot and the codes of its weights
+_BEHIND = 8  # most ops between a dot and the codes of its weights
 _PRODUCTS = ("dot", "convolution")
 _QUANTISED = ("quant_dot", "quant_convolution")
-# readers that would take a dequantised value as it is
+# op kinds that read a dequantised value without computing on it
 _PATTERNS = {
     **dict.fromkeys(_PRODUCTS, ("match_find_mx_quantizable_ops", "match_find_quantizable_ops")),
     "pooling": ("find_pooled",),
@@ -41,9 +41,9 @@ class Stayed:
     node: str  # source node of the value
     dtype: str  # type of the codes
     weights: bool  # codes are constant
-    reader: str  # source node that reads the value
-    kind: str  # op that reads the value; "return" for a result of the program
-    why: str  # reason why the reader does not compute with the codes
+    reader: str  # source node of the reading op
+    kind: str  # kind of the reading op; "return" for a result of the program
+    why: str  # reason why the reading op does not use the codes
 
     def __str__(self) -> str:
         what = "weights" if self.weights else "values"
@@ -53,19 +53,19 @@ class Stayed:
 
 @dataclass(frozen=True)
 class QuantisedPairs:
-    """The quantised dots and convolutions of a model, and the pairs that stay."""
+    """Quantised dots and convolutions of a model, and the remaining pairs."""
 
     products: tuple[str, ...]  # names of dots and convolutions in 8 bits
     stayed: tuple[Stayed, ...]
-    # float dots whose kernels widen weights of few bits: name and bits
+    # float dots whose kernels convert weights of few bits: name and bits
     widened: tuple[tuple[str, int], ...] = ()
 
 
 def quantised_pairs(program: ProgramIR, options: CompileOptions) -> QuantisedPairs:
-    """Run the passes of a target up to `simplify_qdq` and `pack_weights`, and judge what is left.
+    """Run the passes of a target up to `simplify_qdq` and `pack_weights`, and judge the rest.
 
-    The program stays as it is. A pair that is left costs a conversion in the kernel that reads it,
-    and no pass over memory of its own, where its reader is pointwise.
+    The program is not changed. If the reader of a remaining pair is pointwise, the pair costs a
+    conversion in that kernel, and no additional memory traffic.
     """
     copy = program.clone()
     steps = steps_of(options)
@@ -75,7 +75,7 @@ def quantised_pairs(program: ProgramIR, options: CompileOptions) -> QuantisedPai
     run_pipeline(copy.module, steps[: last + 1], store=copy.store, trace=trace)
     refusals = {
         (a.name, a.op): a.outcome for a in trace.attempts if a.outcome != APPLIED
-    }  # the last one counts
+    }  # the last pipeline position counts
     products: list[str] = []
     widened: list[tuple[str, int]] = []
     stayed: dict[Stayed, None] = {}
@@ -87,12 +87,12 @@ def quantised_pairs(program: ProgramIR, options: CompileOptions) -> QuantisedPai
                 widened.append((op_name(op), op.opview.bits))
             if is_a(op, Dot) and (codes := _halves(op)) is not None:
                 kind = f"{'u' if TensorType.of(codes).dtype.is_unsigned else ''}i4"
-                why = refusals.get((_WIDENED, op_text(op)), "no kernel reads them as they are")
+                why = refusals.get((_WIDENED, op_text(op)), "no kernel reads the codes directly")
                 left = Stayed(op_name(codes.owner), kind, True, op_name(op), "dot", why)
                 stayed[left] = None
             if not is_a(op, DequantizeLinear) or _is_sum(op.operands[0]):
                 continue
-            if splat(op.operands[0]) is not None:  # a limit, of a pair that became a clip
+            if splat(op.operands[0]) is not None:  # a bound of a pair that became a clip
                 continue
             source = op.operands[0]
             kind, constant = TensorType.of(source).dtype.mlir, _is_constant(source)
@@ -106,7 +106,7 @@ def quantised_pairs(program: ProgramIR, options: CompileOptions) -> QuantisedPai
 
 
 def _halves(dot: ir.Operation) -> ir.Value | None:
-    """Return the codes of 4 bits that a dot's weights are made of, None for others."""
+    """Return the 4-bit codes that a dot's weights are made of, None for other weights."""
     value = dot.operands[1]
     for _ in range(_BEHIND):
         owner = value.owner
@@ -126,7 +126,7 @@ def _why(reader: ir.Operation, name: str, refusals: dict[tuple[str, str], str]) 
             return found
     if name == "return":
         return "results are floats"
-    return "it has no form in 8 bits, and is computed in floats"
+    return "it has no 8-bit form, and is computed in floats"
 
 
 def _ops(root: ir.Operation) -> Iterator[ir.Operation]:
@@ -142,7 +142,7 @@ def _ops(root: ir.Operation) -> Iterator[ir.Operation]:
 
 
 def _behind(value: ir.Value) -> ir.Value:
-    """Return what a value is a view of."""
+    """Return the value behind views."""
     while not isinstance(value.owner, ir.Block) and is_a(value.owner, (ViewOp, Convert)):
         if not len(value.owner.operation.operands):
             return value
@@ -151,7 +151,7 @@ def _behind(value: ir.Value) -> ir.Value:
 
 
 def _is_sum(codes: ir.Value) -> bool:
-    """Return whether the sums of a product in 8 bits are dequantised."""
+    """Return whether a value is the dequantised sum of an 8-bit dot."""
     owner = _behind(codes).owner
     return not isinstance(owner, ir.Block) and (
         TensorType.of(codes).dtype.bits == 32 and not literals.is_literal(owner)

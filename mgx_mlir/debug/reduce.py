@@ -1,7 +1,8 @@
-"""Shrinking what makes a command fail: the user's test, the best so far, and halving.
+"""Reduction of an input that makes a command fail: the user's test, the best candidate, bisection.
 
-A candidate is taken when the command ends with the input's own status (or as the user insists) and
-it costs less. Each one that is taken is on disk before the next is tried. Nothing is random.
+A candidate is accepted if it costs less and the command ends with the status of the original input,
+or the status that the user requires. Each accepted candidate is on disk before the next is tried.
+Nothing is random.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _TIMED_OUT = "no end"
 
 
 class Candidate(Protocol):
-    """One form of the input: what it costs (smaller is better), how it is shown and kept."""
+    """One form of the input: its cost (smaller is better), its text, and its files."""
 
     @property
     def cost(self) -> tuple[int, ...]: ...
@@ -39,7 +40,7 @@ class Candidate(Protocol):
     def describe(self) -> str: ...
 
     def write(self, path: Path) -> None:
-        """Write it as `path` (and what belongs beside it), whole or not at all."""
+        """Write it, and the files beside it, to `path` atomically."""
         ...
 
 
@@ -53,9 +54,9 @@ class OutOfTime(Exception):
 class Tester:
     """Runs the user's command on a file.
 
-    `{}` in the command stands for the file (appended when absent); the command is given to the
-    shell. `interesting`: "same" is the status that the input itself ends with, "nonzero"
-    mlir-reduce's convention, "zero" llvm-reduce's.
+    `{}` in the command stands for the file (appended when absent); a shell runs the command.
+    `interesting`: "same" is the status on the original input, "nonzero" mlir-reduce's convention,
+    "zero" llvm-reduce's.
     """
 
     def __init__(
@@ -71,14 +72,14 @@ class Tester:
         self.seen: dict[bytes, bool] = {}
 
     def first(self, candidate: Candidate) -> str:
-        """Run on the input itself; what counts as interesting from here on, in words.
+        """Run on the original input; return in words what counts as interesting from now on.
 
         UsageError where the input is not interesting.
         """
         status = self._status(candidate)
         if self.interesting == "same":
             self.wanted = status
-            return f"the command ends with {status}, and must go on to"
+            return f"the command ends with {status}, and must keep doing so"
         if not self._holds(status):
             raise UsageError(
                 f"the input is not interesting: the command ends with {status}, "
@@ -104,7 +105,7 @@ class Tester:
         command = self.command.replace("{}", path)
         if command == self.command:
             command = f"{command} {path}"
-        # a session of its own, so that a timeout ends all that the command has started
+        # a separate process group, so that a timeout ends all processes of the command
         process = subprocess.Popen(
             ["/bin/sh", "-c", command],
             stdin=subprocess.DEVNULL,
@@ -124,7 +125,7 @@ class Tester:
 
 
 class Reduction(Generic[C]):
-    """The best candidate so far, and the ways to a better one."""
+    """The best candidate so far, and the steps to a better one."""
 
     def __init__(
         self,
@@ -141,7 +142,7 @@ class Reduction(Generic[C]):
         self.tried = 0
 
     def offer(self, candidate: C | None, how: str) -> bool:
-        """Take a candidate if it costs less and is interesting. OutOfTime at the limit."""
+        """Accept a candidate if it costs less and is interesting. OutOfTime at the limit."""
         if time.monotonic() > self.ends:
             raise OutOfTime
         if candidate is None or candidate.cost >= self.best.cost:
@@ -161,9 +162,9 @@ class Reduction(Generic[C]):
         without: Callable[[C, Sequence[int]], C | None],
         how: str,
     ) -> bool:
-        """Take out as many of `count` items as can be, in parts of half to one, last first.
+        """Remove as many of `count` items as possible, in chunks from half down to one, last first.
 
-        `without(best, indices)` makes the candidate. Whether anything was taken out.
+        `without(best, indices)` makes the candidate. Returns whether anything was removed.
         """
         improved = False
         part = max(1, count(self.best))
@@ -185,7 +186,7 @@ class Reduction(Generic[C]):
     def each(
         self, options: Callable[[C], Sequence[Any]], made_by: Callable[[C, Any], C | None], how: str
     ) -> bool:
-        """Try every option of the best, one by one; whether one was taken."""
+        """Try every option of the best candidate, one by one; return whether one was accepted."""
         improved = False
         at = 0
         while at < len(found := options(self.best)):
@@ -197,9 +198,9 @@ class Reduction(Generic[C]):
 
 
 def made(make: Callable[..., C | None], *arguments: object) -> C | None:
-    """Make a candidate; None where the result would be invalid."""
+    """Make a candidate; None if it would be invalid."""
     try:
         return make(*arguments)
     except (MgxError, ir.MLIRError, ValueError, LookupError, TypeError, RuntimeError):
-        # an edit that the form does not bear is no error, only not a candidate
+        # an edit that the program does not allow is no error, only no candidate
         return None

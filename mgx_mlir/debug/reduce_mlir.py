@@ -1,4 +1,4 @@
-"""Shrinking an MLIR module: fewer ops, results and arguments, plain literals, small dims."""
+"""Reduction of an MLIR module: fewer ops, results and arguments, uniform literals, small dims."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _EXTENTS = (1, 2, 3, 4)
 
 @dataclass(frozen=True)
 class Size:
-    """Return the size of all that can be taken out."""
+    """Counts of everything that can be removed."""
 
     ops: int
     literals: int
@@ -60,7 +60,7 @@ class Size:
 
 @dataclass(frozen=True)
 class MlirCandidate:
-    """A module as text, its weights by key, and what follows the module (a reproducer's part)."""
+    """A module as text, its weights by key, and the text after the module (of a reproducer)."""
 
     text: str
     weights: Mapping[str, np.ndarray] = field(default_factory=dict)
@@ -71,7 +71,7 @@ class MlirCandidate:
 
     @cached_property
     def size(self) -> Size:
-        """The counts that steps go through."""
+        """Counts of the items that steps remove."""
         module = self.module()
         found, kinds = editable(module), [kind_of(f) for f in functions(module)]
         return Size(
@@ -88,7 +88,9 @@ class MlirCandidate:
 
     @cached_property
     def _cost(self) -> tuple[int, ...]:
-        """Ops that are no literals; literals, arguments and results; elements of types; bytes."""
+        """Return the cost: ops except literals; literals, arguments and results; elements of types;
+        bytes.
+        """
         n = self.size
         dims = (re.findall(r"\d+", m[1]) for m in _DIMS.finditer(self.text))
         elements = sum(math.prod(map(int, found)) for found in dims)
@@ -97,7 +99,7 @@ class MlirCandidate:
 
     @property
     def nbytes(self) -> int:
-        """The bytes of the text and the weights."""
+        """Number of bytes of the text and the weights."""
         return len(self.text) + sum(a.nbytes for a in self.weights.values())
 
     @property
@@ -123,13 +125,13 @@ class MlirCandidate:
             f.write((self.text + self.tail).encode())
 
     def module(self) -> ir.Module:
-        """Parse the module anew. Errors: MLIRError where it is invalid."""
+        """Parse the module. Errors: MLIRError if it is invalid."""
         context = _context(self.unregistered)
         with context, _quiet(context):
             return parse_module(self.text, context)
 
     def of(self, module: ir.Module) -> MlirCandidate | None:
-        """Return the candidate of an edited module, None where it is invalid."""
+        """Return the candidate of an edited module, None if it is invalid."""
         context = module.context
         try:
             with context, _quiet(context), WeightStore(dict(self.weights)).active():
@@ -143,7 +145,7 @@ class MlirCandidate:
         return replace(self, text=text, weights=kept)
 
     def edited(self, edit: Callable[[ir.Module], bool]) -> MlirCandidate | None:
-        """Apply `edit` and return the candidate; None where `edit` found nothing to do."""
+        """Apply `edit` and return the candidate; None if `edit` found nothing to change."""
         module = self.module()
         with module.context, ir.Location.unknown():
             if not edit(module):
@@ -153,7 +155,7 @@ class MlirCandidate:
 
 @functools.lru_cache(maxsize=2)
 def _context(unregistered: bool) -> ir.Context:
-    """Return the one context of all candidates: making one takes longer than a small parse."""
+    """Return the context of all candidates: making one takes longer than a small parse."""
     context = new_context()
     context.allow_unregistered_dialects = unregistered
     context.emit_error_diagnostics = False
@@ -175,7 +177,7 @@ def read_candidate(
 ) -> MlirCandidate:
     """Read the module of a file, and its weights.
 
-    Errors: FileError for what cannot be read or is invalid.
+    Errors: FileError for a file that cannot be read or is invalid.
     """
     text = checked_text(bytes(read_bytes(path)), str(path))
     tail = name = ""
@@ -213,7 +215,7 @@ def program_of(candidate: MlirCandidate) -> ProgramIR:
 
 
 def reduce_module(run: Reduction[MlirCandidate]) -> None:
-    """Make the best candidate smaller until no step does."""
+    """Reduce the best candidate until no step makes it smaller."""
 
     def once(edit: Callable[[ir.Module], bool], how: str) -> bool:
         return run.offer(made(run.best.edited, edit), how)
@@ -259,7 +261,7 @@ def made_plain(c: MlirCandidate) -> MlirCandidate | None:
 
 
 def without_functions(c: MlirCandidate, indices: Sequence[int]) -> MlirCandidate | None:
-    """Drop functions, unless nothing would be left."""
+    """Drop functions, unless none would be left."""
 
     def edit(module: ir.Module) -> bool:
         found = functions(module)
@@ -273,14 +275,14 @@ def without_functions(c: MlirCandidate, indices: Sequence[int]) -> MlirCandidate
 
 
 def without_ops(c: MlirCandidate, indices: Sequence[int]) -> MlirCandidate | None:
-    """Erase these ops; results that are still used become function arguments."""
+    """Erase these ops; results with remaining uses become function arguments."""
 
     def edit(module: ir.Module) -> bool:
         found = editable(module)
         gone = [found[i] for i in indices]
         for op in reversed(gone):
             for result in op.results:
-                # users in the part are erased already: those that are left are outside
+                # users in the erased part are gone: remaining users are outside
                 if next(iter(result.uses), None) is not None:
                     function = function_of(op.parent)
                     if function is None:
@@ -302,7 +304,7 @@ def _split(indices: Sequence[int], counts: Sequence[int]) -> list[list[int]]:
 
 
 def without_arguments(c: MlirCandidate, indices: Sequence[int]) -> MlirCandidate | None:
-    """Drop function arguments that nothing reads."""
+    """Drop function arguments without uses."""
 
     def edit(module: ir.Module) -> bool:
         found = functions(module)
@@ -360,7 +362,7 @@ def bypassed(c: MlirCandidate, index: int) -> MlirCandidate | None:
 
 
 def returned(c: MlirCandidate, index: int) -> MlirCandidate | None:
-    """f(g(x)) -> g(x) as a result: g no longer needs f to be alive."""
+    """f(g(x)) -> g(x) as a result: f is no longer needed."""
 
     def edit(module: ir.Module) -> bool:
         op = editable(module)[index]
@@ -431,7 +433,7 @@ def _uniform(kind: ir.Type) -> ir.Value:
 
 
 def inlined(c: MlirCandidate, index: int) -> MlirCandidate | None:
-    """Replace an op with a region by what its first region of a fitting form does."""
+    """Replace an op with a region by the ops of its first region of a matching form."""
 
     def edit(module: ir.Module) -> bool:
         return inline_region(editable(module)[index])
@@ -442,7 +444,7 @@ def inlined(c: MlirCandidate, index: int) -> MlirCandidate | None:
 def with_extent(c: MlirCandidate, change: tuple[int, int]) -> MlirCandidate | None:
     """Replace one extent by a smaller one, in every type and list of integers.
 
-    The module must still verify: mostly it does where the extent is one of the model's sizes.
+    The module must still verify, which is likely if the extent is one of the model's sizes.
     """
     old, new = (str(n) for n in change)
     text = re.sub(rf"(?<=[<x]){old}(?=x)", new, c.text)
@@ -453,7 +455,7 @@ def with_extent(c: MlirCandidate, change: tuple[int, int]) -> MlirCandidate | No
 
 
 def without_unit_dims(c: MlirCandidate, _: int) -> MlirCandidate | None:
-    """Drop every leading dim of one."""
+    """Drop every leading dim of size 1."""
     text = re.sub(r"tensor<1x(?=(?:[\d?]+x)*[a-z])", "tensor<", c.text)
     return _reparsed(c, text)
 

@@ -1,4 +1,4 @@
-"""One check of the system or a device: what was looked at, how it stands, how to mend it."""
+"""One check of the system or a device: its subject, its status, and the remedy."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ OK, BAD, WARNED, SKIPPED = "ok", "failed", "warning", "skipped"
 
 @dataclass(frozen=True)
 class Check:
-    """One thing that was looked at: how it stands, what was found, and how to mend it."""
+    """One check: its subject, its status, what was found, and the remedy."""
 
     name: str
     status: str
@@ -18,5 +18,5 @@ class Check:
     notes: tuple[str, ...] = ()
 
     def row(self) -> dict[str, Any]:
-        """Return it as JSON values."""
+        """Return the check as JSON values."""
         return asdict(self)

@@ -1,4 +1,4 @@
-"""Tolerances between two results: limits, and those that each output of a program gets."""
+"""Tolerances between two results: limits, and the limits of each output of a program."""
 
 from __future__ import annotations
 
@@ -22,12 +22,11 @@ _FALSE = ("0", "false", "off", "no")
 class Tolerances:
     """Limits of a comparison.
 
-    Elementwise |a - b| <= atol * s + rtol * |b|; ||a - b|| / (sqrt(n) * max(|a|, |b|)) <= rms.
-    Where `scaled`, s is the reference's largest magnitude, at most `cap`, else s is 1: an absolute
-    limit alone would pass anything on outputs that are all small, as those of a softmax.
-    Integers and bools must be equal, or differ by at most `integer`. Without `elementwise` floats
-    are compared by rms alone. The rms may be larger where only a share of `few` elements, or one,
-    is further apart than it.
+    Elementwise |a - b| <= atol * s + rtol * |b|; ||a - b|| / (sqrt(n) * max(|a|, |b|)) <= rms. With
+    `scaled`, s is the reference's largest magnitude, at most `cap`; else s is 1. An absolute limit
+    alone would pass anything on outputs that are all small, such as a softmax's. Integers and bools
+    must be equal, or differ by at most `integer`. Without `elementwise` floats are compared only by
+    rms. The rms limit may be exceeded if only a share of `few` elements, or one element, causes it.
     """
 
     rms: float = 1e-3
@@ -40,9 +39,10 @@ class Tolerances:
     few: float | None = None
 
     def with_limits(self, rms: float | None, atol: float | None, rtol: float | None) -> Tolerances:
-        """Return these limits with the user's in place of some. A stated atol is taken literally.
+        """Return these limits with the user's in place of some. A stated atol is used literally,
+        not scaled.
 
-        A user who states an elementwise limit wants it checked, whatever the environment says.
+        A user's elementwise limit is checked, whatever the environment says.
         """
         found = self
         if atol is not None or rtol is not None:
@@ -56,10 +56,10 @@ class Tolerances:
         return found
 
     def with_environment(self) -> Tolerances:
-        """Return these limits as MIGRAPHX_VERIFY_ENABLE_ALLCLOSE asks for.
+        """Return these limits as MIGRAPHX_VERIFY_ENABLE_ALLCLOSE requests.
 
-        In MIGraphX it adds the elementwise test, with a literal atol. Here that test is always
-        made, and the variable changes its form; 0 leaves it out, as is MIGraphX's default.
+        In MIGraphX it adds the elementwise test, with a literal atol. Here that test is the
+        default, and the variable changes its form; 0 disables it, as in MIGraphX's default.
         """
         text = os.environ.get(ALLCLOSE, "").lower()
         if not text:
@@ -68,7 +68,7 @@ class Tolerances:
 
     def __str__(self) -> str:
         if not self.elementwise:
-            return f"rms-tol {self.rms:g} alone"
+            return f"rms-tol {self.rms:g} only"
         return f"rms-tol {self.rms:g}, atol {self.atol:g}, rtol {self.rtol:g}"
 
 
@@ -77,16 +77,16 @@ class Tolerances:
 # BERT's by 2e-4 to 5e-3, while two correct engines differ by 1e-5 and less.
 FULL_PRECISION = Tolerances(rms=1e-5, atol=5e-5, rtol=5e-5, cap=float("inf"))
 
-# MIGraphX's limits for programs that compute in half or bf16: eight bits of mantissa, and sums
-# in another order, leave some percent of the largest magnitude. 8-bit floats have less still.
+# MIGraphX's limits for programs that compute in half or bf16. With eight bits of mantissa, another
+# order of sums leaves some percent of the largest magnitude. 8-bit floats leave more.
 LOW_PRECISION = Tolerances(rms=8e-2, atol=4e-2, rtol=4e-2)
 
 
 def output_tolerances(program: ProgramIR, *, low: bool = False) -> list[Tolerances]:
     """Return the limits of each result of a program.
 
-    An output computed in floats of 16 or 8 bits gets the wide limits. One that is only rounded to
-    such a type on the way gets a narrower rms, which a missing rounding exceeds. `low`: the target
+    An output computed in floats of 16 or 8 bits gets the wide limits. An output that was only
+    rounded to such a type gets a narrower rms, which a missing rounding exceeds. `low`: the target
     computes all floats in such a type.
     """
     with program.ctx:
@@ -109,19 +109,21 @@ def _limits(coarse: float) -> Tolerances:
         return FULL_PRECISION
     if coarse == COMPUTED:
         return LOW_PRECISION
-    # Dropped digits move every element by up to half a step, an rms of a 25th of a step and
-    # more. Where both sides round, the few that lay next to the middle between two numbers differ.
+    # A missing rounding moves every element by up to half a step, an rms of at least a 25th of a
+    # step. If both sides round, only the few values near the middle of two numbers differ.
     return replace(LOW_PRECISION, rms=max(coarse / 40, 5e-5), few=FEW)
 
 
-FEW = 0.05  # a difference of 1e-5 ahead of it puts 2 % of elements on another number of f16
+# share of elements that a difference of 1e-5 before the rounding moves to another f16 number: 2 %
+FEW = 0.05
 COMPUTED = float("inf")  # limit of results that are computed in 16 or 8 bits
 
 
 def _coarseness(block: ir.Block) -> dict[ir.Value, float]:
-    """Return how coarse a type of 16 or 8 bits each value of a block has gone through.
+    """Return the coarsest type of 16 or 8 bits that each value of a block has gone through.
 
-    0 for none, the step at 1 of the coarsest type that it was converted to, else COMPUTED.
+    0: none. The type's step at 1: the value was converted to it. COMPUTED: the value was computed
+    in it.
     """
     found: dict[ir.Value, float] = dict.fromkeys(block.arguments, 0.0)
     for view in block.operations:
@@ -134,14 +136,14 @@ def _coarseness(block: ir.Block) -> dict[ir.Value, float]:
 
         view.operation.walk(visit)
         if is_a(view, DimensionsOf):
-            coarse = 0.0  # extents hold nothing of the values
+            coarse = 0.0  # extents do not depend on the values
         for r in view.operation.results:
             found[r] = coarse
     return found
 
 
 def _own(op: ir.Operation) -> float:
-    """Return how coarse a type of 16 or 8 bits an op computes in, on the scale of `_coarseness`."""
+    """Return the coarseness of the type that an op computes in, as in `_coarseness`."""
     cls = op_class(op)
     if cls is None or is_a(op, ViewOp) or cls.mnemonic in MOVING or len(op.regions):
         return 0.0
@@ -150,12 +152,12 @@ def _own(op: ir.Operation) -> float:
         return COMPUTED if narrow else 0.0
     target = TensorType.of(op.results[0]).dtype
     if target not in narrow:
-        return 0.0  # exact
+        return 0.0  # exact op
     info: Any = ml_dtypes.finfo(target.np)
     return float(info.eps)
 
 
-# these give elements as they are
+# ops that pass elements on unchanged
 MOVING = frozenset(
     ("literal", "undefined", "identity", "contiguous", "concat", "gather", "gathernd", "where",
      "pad", "reverse")

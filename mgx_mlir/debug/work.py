@@ -1,8 +1,8 @@
 """Work of an instruction: the bytes that it reads and writes, and its arithmetic.
 
-Bytes are those of the operands and results, each once: less cannot be moved, caches aside. An
-operation is a multiplication, an addition, or one evaluation of a function such as exp; moves,
-views and gathers have none.
+Each operand and result is counted once, which is the least memory traffic. An operation is a
+multiplication, an addition, or one evaluation of a function such as exp; moves, views and gathers
+have none.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import Kernel, ViewOp, attributes_of, is_a, mnemonic, op_class
 from mgx_mlir.core.shapes import TensorType
 
-_SOFTMAX = 5  # operations on each element: compared, subtracted, its exponential, added, divided
+_SOFTMAX = 5  # operations on each element: compare, subtract, exp, add, divide
 _MOVES = {
     "gather", "gathernd", "concat", "pad", "literal", "yield", "slice", "reverse", "onehot",
     "scatter_none", "scatternd_none", "fill", "allocate", "undefined", "dimensions_of", "step",
@@ -25,14 +25,14 @@ _MOVES = {
 
 @dataclass(frozen=True)
 class Work:
-    """`bytes` and `operations` of one call; None where run-time dims or loops hide them."""
+    """`bytes` and `operations` of one call; None if dynamic dims or loops hide them."""
 
     bytes: int | None
     operations: int | None
 
 
 def work_of(op: ir.Operation) -> Work:
-    """Count the operations and bytes of an instruction, or of all that a kernel's region does."""
+    """Count the operations and bytes of an instruction, or of a kernel's region."""
     return Work(_bytes(op), _operations(op))
 
 
@@ -75,7 +75,7 @@ def _dot(op: ir.Operation, out: TensorType) -> int:
 
 
 def _convolution(op: ir.Operation, out: TensorType) -> int:
-    # weights: out channels, channels of a group, window; channels last the other way round
+    # weights: out channels, channels of a group, window; reversed for channels-last
     dims = TensorType.of(op.operands[1]).dims
     last = attributes_of(op).get("channels_last")
     return 2 * out.elements * math.prod(dims[:-1] if last else dims[1:])
