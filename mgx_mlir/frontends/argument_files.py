@@ -1,7 +1,7 @@
 """Inputs from files: .npy, .npz, ONNX TensorProtos and MIGraphX's saved arguments.
 
-Every file is taken for hostile: nothing larger than the file, or than the input it is for, is
-allocated, and nothing in it is run.
+Files are untrusted: no allocation exceeds the file's or the input's size, and no code in a file
+runs.
 """
 
 from __future__ import annotations
@@ -24,15 +24,16 @@ from mgx_mlir.core.files import read_bytes
 from mgx_mlir.programs.signature import Port
 
 SUFFIXES = (".npy", ".npz", ".pb", ".msgpack")
-_LARGEST = 1 << 32  # bytes of an .npz member whose input states no size
+_LARGEST = 1 << 32  # largest .npz member in bytes for an input without a known size
 _HEADER = 1 << 16
 
 
 def read_argument(path: str | os.PathLike[str], port: Port) -> np.ndarray:
-    """Read the array of an input from a file: by suffix, else MIGraphX's argument.save form.
+    """Read the array of an input from a file: by suffix, else in the form of MIGraphX's
+    argument.save.
 
-    Of an .npz it is the array under the input's name, or the only one. Errors: FileError for what
-    cannot be read, and for another type or other dims than the input's.
+    In an .npz it is the array with the input's name, or the only one. Errors: FileError for an
+    unreadable file, and for a type or dims that differ from the input's.
     """
     name = os.fspath(path)
     view = read_bytes(name)
@@ -120,7 +121,7 @@ def _tensor_proto(view: memoryview, port: Port) -> np.ndarray:
 
 
 def _saved(name: str) -> np.ndarray:
-    # start-up: only the frontend that the file needs
+    # not imported at start-up: only the file's frontend is loaded
     from mgx_mlir.frontends.mxr.reader import load_argument
 
     found = load_argument(name)
@@ -134,14 +135,16 @@ def _nbytes(port: Port) -> int | None:
 
 
 def _check_size(nbytes: int, port: Port) -> None:
-    """Raise FileError for a file of more than twice the input's bytes: it is of another input."""
+    """Raise FileError for a file of more than twice the input's bytes: it belongs to another
+    input.
+    """
     most = _nbytes(port)
     if nbytes > (1 << 40 if most is None else 2 * most + 64):
         raise FileError(f"the array has {nbytes} bytes, input '{port.name}' is {port}")
 
 
 def _fitting(found: np.ndarray, port: Port, name: str) -> np.ndarray:
-    """Convert the array to what the input takes. FileError for another type or other dims."""
+    """Convert the array to the input's type. FileError for another type or other dims."""
     want = dtypes.from_name(port.dtype).np
     array: Any = found
     if not array.dtype.isnative:

@@ -1,7 +1,7 @@
-"""Checks of values that an operator reads: positions, lengths, labels and ratios within limits.
+"""Checks that the values an operator reads (indices, lengths, labels, ratios) are within limits.
 
-A constant is checked at import. An input of the program is checked on the host at each call, which
-costs no kernel. A computed value is read back in the run, by the op `require`.
+A constant is checked at import. A program input is checked on the host at each call, which costs no
+kernel. A computed value is checked during the run by the op `require`.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Sum:
         return convert(b, total, dtype)
 
 
-Limit = int | Sum  # a number, or one that a run tells
+Limit = int | Sum  # a number, or a sum known only at run time
 
 
 def within(
@@ -72,11 +72,12 @@ def within(
     column: int | None = None,
     computed: bool = True,
 ) -> Value:
-    """Return `x`, whose elements lie in [low, below); the run ends with an error where not.
+    """Return `x`; the run fails unless its elements lie in [low, below).
 
-    what: the operand, for messages. low: None is -below. below: None is no limit. besides: a value
-    that is allowed as well. column: only these elements of the last axis. computed: check values
-    that the model computes too, which costs a kernel and a wait. Errors: ModelError for a constant.
+    what: the operand, for messages. low: None stands for -below. below: None stands for no limit.
+    besides: an additional allowed value. column: check only this index of the last axis. computed:
+    check computed values too, which costs a kernel and a synchronization. Errors: ModelError for a
+    constant.
     """
     limit = _settled(b, below)
     known = b.const(x)
@@ -93,7 +94,7 @@ def within(
 
 
 def _settled(b: Builder, below: int | Dim | Sum | None) -> Limit | None:
-    """Return a limit with what is known of it in its base."""
+    """Return a limit with its known parts folded into the base."""
     if isinstance(below, Dim):
         name = f"{below.name}{f' + {below.more}' if below.more else ''}"
         below = Sum(below.more, ((below.of, below.axis, 1),), name)
@@ -114,9 +115,9 @@ def _settled(b: Builder, below: int | Dim | Sum | None) -> Limit | None:
 
 
 def body_reads_input(x: Value) -> bool:
-    """Return whether `x` is an input of the program, read here in a branch or a loop.
+    """Return whether `x` is a program input that is read in a branch or a loop.
 
-    Rules of a call leave it out, because a run may not get here.
+    The checks of a call skip it, because a run may not reach it.
     """
     owner = source_of(x).owner
     return (
@@ -127,17 +128,17 @@ def body_reads_input(x: Value) -> bool:
 
 
 def indices_within(b: Builder, indices: Value, data: Value, axis: int) -> Value:
-    """Return indices into an axis, checked in the run where a body reads them off an input."""
+    """Return indices into an axis; check them during the run if a body reads them from an input."""
     if not body_reads_input(indices):
-        return indices  # a rule of the call (passes/analysis/input_values.py), or computed
+        return indices  # checked at the call (passes/analysis/input_values.py), or computed
     n = extent(b, data, axis)
     wide = convert(b, indices, INT64)
     fits = b.logical_and(greater_equal(b, wide, b.neg(n)), compare(b, "less", wide, n))
-    return require(b, indices, all_true(b, fits), f"indices inside of dim {axis}")
+    return require(b, indices, all_true(b, fits), f"indices within dim {axis}")
 
 
 def nonzero_divisor(b: Builder, y: Value) -> Value:
-    """Return an integer divisor, checked in the run where a body reads it off an input."""
+    """Return an integer divisor; check it during the run if a body reads it from an input."""
     if b.dtype(y).is_float or not body_reads_input(y):
         return y
     return require(b, y, all_true(b, b.not_(compare(b, "equal", y, 0))), "a divisor other than 0")
@@ -180,7 +181,7 @@ def _stated(
     besides: int | None,
     column: int | None,
 ) -> bool:
-    """Return whether a rule for an input of the program could be stated."""
+    """Add a rule for a program input; return whether that was possible."""
     here = ir.InsertionPoint.current.block
     terms: list[Term] = []
     for v, axis, factor in limit.parts if isinstance(limit, Sum) else ():
@@ -237,7 +238,7 @@ def _required(
 def _inside(
     b: Builder, values: Value, what: str, low: int | None, limit: Limit
 ) -> tuple[Value, str]:
-    """Return whether each value lies in [low, limit), and what is expected, for messages."""
+    """Return whether each value lies in [low, limit), and the limits in words, for messages."""
     n = limit.value(b, b.dtype(values)) if isinstance(limit, Sum) else limit
     least = low if low is not None else b.neg(n) if isinstance(limit, Sum) else -limit
     fits = b.logical_and(greater_equal(b, values, least), compare(b, "less", values, n))

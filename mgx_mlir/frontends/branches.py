@@ -1,4 +1,4 @@
-"""Joined results of the two regions of an `if`."""
+"""Joined results of an `if`'s two regions."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ from mgx_mlir.programs.build import Builder
 
 
 def same_count(yields: Sequence[Sequence[object]]) -> None:
-    """ModelError where the branches give other numbers of values."""
+    """Raise ModelError if the branches yield different numbers of values."""
     if len(yields[0]) != len(yields[1]):
         raise ModelError(
-            f"the branches give {len(yields[0])} and {len(yields[1])} outputs, expected as many"
+            f"the branches give {len(yields[0])} and {len(yields[1])} outputs, expected equal "
+            "numbers"
         )
 
 
@@ -40,9 +41,9 @@ def joined_types(yields: Sequence[Sequence[Value]]) -> list[TensorType]:
 
 
 def choose(b: Builder, which: Value, count: int, make: Callable[[int], Value]) -> Value:
-    """Return make(i) for the i that `which` is in the run, the last one for any other.
+    """Return make(i) for the i equal to `which` at run time, the last one for other values.
 
-    All are of one rank and dtype.
+    All have the same rank and dtype.
     """
 
     def from_(i: int) -> Value:

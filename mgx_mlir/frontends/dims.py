@@ -14,7 +14,7 @@ from mgx_mlir.programs.signature import DimRange
 
 @dataclass(frozen=True)
 class DynamicDim:
-    """A dimension's range, the sizes to be fast at, and its symbol; max None is unbounded."""
+    """Range of a dim, the sizes to optimize for, and its symbol; max None is unbounded."""
 
     min: int = 1
     max: int | None = None
@@ -30,7 +30,7 @@ class DynamicDim:
 
     @property
     def fixed(self) -> int | None:
-        """The size, where the range holds only one."""
+        """The size, if the range has only one."""
         return self.min if self.min == self.max else None
 
     def attribute(self) -> ir.Attribute:

@@ -1,4 +1,4 @@
-"""Extents that are numbers where they are known and 0-d i64 tensors where they are not."""
+"""Extents: numbers if known, else 0-d i64 tensors."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from mgx_mlir.frontends.values import Value
 from mgx_mlir.programs.build import Builder
 
 Extent = int | Value  # or a 0-d i64 tensor
-MOST_ELEMENTS = 4096  # elements of a run-time vector that is taken apart
+MOST_ELEMENTS = 4096  # most elements of a run-time vector that is split into scalars
 
 
 def extents(b: Builder, x: Value) -> list[Extent]:
@@ -102,10 +102,10 @@ def quotient(b: Builder, a: Extent, c: Extent) -> Extent:
 
 
 def exact_quotient(b: Builder, a: Extent, c: int) -> Extent:
-    """Return a / c, which must come out whole.
+    """Return a / c; c must divide a.
 
-    The remainder of a number is a ModelError. That of a run-time extent is an error of the reshape
-    that the caller makes with the quotient.
+    A remainder of known numbers is a ModelError. For a run-time extent, the reshape that the caller
+    builds with the quotient fails.
     """
     if isinstance(a, int) and a % c:
         raise ModelError(f"{c} does not divide an extent of {a}")
@@ -126,9 +126,9 @@ def vector(b: Builder, parts: Sequence[Extent]) -> Value:
 
 
 def reshaped(b: Builder, x: Value, parts: Sequence[Extent]) -> Value:
-    """Return `x` with other extents, as much of them known as can be."""
+    """Return `x` with other extents, static as far as they are known."""
     dims = [p if isinstance(p, int) else DYN for p in parts]
-    if dims.count(DYN) > 1 or 0 in dims:  # an extent of 0 is none to copy
+    if dims.count(DYN) > 1 or 0 in dims:  # an extent of 0 in a reshape would copy the input's
         kind = TensorType(b.dtype(x), tuple(dims))
         return b.reshape(x, vector(b, parts), allowzero=True, results=[kind])
     return reshape(b, x, [-1 if d == DYN else d for d in dims])
@@ -139,15 +139,15 @@ def divided(
 ) -> Value:
     """Return `x` with the last axis as {count, extent / count}; the other way round with `inner`.
 
-    parts, whole: the two in messages. Errors: ModelError where the count does not divide a known
-    extent; that of a run ends it.
+    parts, whole: their names in messages. Errors: ModelError if the count does not divide a known
+    extent; a run-time extent fails in the run.
     """
     *lead, size = extents(b, x)
     if count < 1 or (isinstance(size, int) and size % count):
         raise ModelError(f"{count} {parts} do not divide {whole} {b.dims(x)[-1]}")
     if isinstance(size, int):
         split = [count, size // count]
-        if size:  # 0 copies an extent, which keeps what is known of dynamic ones
+        if size:  # 0 copies an extent, which keeps facts about dynamic ones
             return b.reshape(x, dims=[*[0] * len(lead), *(split[::-1] if inner else split)])
     else:
         fits = compare(b, "equal", b.mod(size, count), 0)
@@ -157,7 +157,7 @@ def divided(
 
 
 def spread(b: Builder, x: Value, parts: Sequence[Extent]) -> Value:
-    """Return `x` broadcast to extents, as many as it has."""
+    """Return `x` broadcast to extents of the same rank."""
     known = [p for p in parts if isinstance(p, int)]
     if len(known) == len(parts):
         return b.multibroadcast(x, known)
@@ -180,15 +180,15 @@ def filled(b: Builder, parts: Sequence[Extent], value: Value) -> Value:
 def zeros_of(
     b: Builder, parts: Sequence[Extent], dtype: DType, value: float | np.number = 0
 ) -> Value:
-    """Return a tensor of these extents that is `value` everywhere."""
+    """Return a tensor of these extents filled with `value`."""
     return filled(b, parts, b.literal(np.array(value, dtype.np)))
 
 
 def reshape_to_sizes(b: Builder, x: Value, sizes: Sequence[Extent]) -> Value:
-    """Return `x` with other extents, of which one number may be -1: the rest."""
+    """Return `x` with other extents; one may be -1, which is inferred."""
     if all(isinstance(d, int) for d in sizes):
         return b.reshape(x, dims=list(sizes))
     parts = [unsqueeze(b, scalar(b, d), [0]) for d in sizes]
-    # beside a -1 an extent of 0 is the input's, which leaves it something to be
+    # next to a -1, an extent of 0 copies the input's, so that the rest can be inferred
     exact = not any(isinstance(d, int) and d == -1 for d in sizes)
     return b.reshape(x, b.concat(parts, axis=0), allowzero=exact or None)

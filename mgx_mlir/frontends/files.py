@@ -1,4 +1,4 @@
-"""Opens files that a user names, nothing but regular ones, and reads tensors out of them."""
+"""Opens files that a user names, only regular ones, and reads tensors from them."""
 
 from __future__ import annotations
 
@@ -35,9 +35,7 @@ def open_regular(name: str, what: str = "an ONNX file") -> int:
 def bytes_of(
     source: int | memoryview, offset: int, nbytes: int, what: str, file: str
 ) -> np.ndarray:
-    """Return `nbytes` of a file or buffer as an aligned u8 array. FileError where it ends
-    before.
-    """
+    """Return `nbytes` of a file or buffer as an aligned u8 array. FileError if it ends before."""
     out = aligned_empty((nbytes,), np.dtype(np.uint8))
     if not isinstance(source, int):
         out[:] = np.frombuffer(source[offset : offset + nbytes], np.uint8)
@@ -61,6 +59,6 @@ def _read_into(fd: int, part: memoryview, offset: int) -> int:
 
 
 def check_size(have: int, expected: int, dims: tuple[int, ...], what: str) -> None:
-    """ModelError where a tensor has other bytes than its dims and type need."""
+    """Raise ModelError if a tensor's bytes differ from what its dims and type need."""
     if have != expected:
         raise ModelError(f"{what} expected {expected} bytes for dims {list(dims)}, got {have}")

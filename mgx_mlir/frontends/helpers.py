@@ -1,4 +1,4 @@
-"""Small building blocks that the operators share: casts, axes, views that change nothing."""
+"""Building blocks that importers share: casts, axes, views that change nothing."""
 
 from __future__ import annotations
 
@@ -41,15 +41,15 @@ def static_dims(b: Builder, x: Value, what: str) -> tuple[int, ...]:
 
 
 def settled(b: Builder, v: Value) -> Value:
-    """Return `v` as a literal where it is known."""
+    """Return `v` as a literal if it is known."""
     known = b.const(v)
     return v if known is None else b.literal(known)
 
 
 def convert(b: Builder, x: Value, dtype: DType) -> Value:
-    """Return `x` in another element type; itself where it has it.
+    """Return `x` in another element type; `x` itself if it has that type.
 
-    What is too large for a float of 16 bits or more becomes infinite.
+    Values too large for a float of 16 bits or more become infinite.
     """
     have = b.dtype(x)
     if have is dtype:
@@ -192,10 +192,10 @@ def single(b: Builder, x: Value, what: str) -> Value:
 
 
 def require(b: Builder, x: Value, condition: Value, expected: str) -> Value:
-    """`x`; the run ends with an error unless `condition` holds, which is known or of static dims.
+    """Return `x`; the run fails unless `condition` holds, which is known or of static dims.
 
-    Read from the result what the condition is about. Errors: ModelError where it is known not to
-    hold.
+    Readers of the checked values must use the result. Errors: ModelError if the condition is known
+    to be false.
     """
     known = b.const(condition)
     if known is None:
@@ -207,17 +207,16 @@ def require(b: Builder, x: Value, condition: Value, expected: str) -> Value:
 
 
 def require_extent(b: Builder, x: Value, axis: int, wanted: int, told: str = "") -> Value:
-    """Return `x`, whose extent along `axis` is `wanted`; the run ends with an error where it is
-    not.
+    """Return `x`; the run fails unless its extent along `axis` is `wanted`.
 
-    told: what the error says is expected, in place of the extent.
+    told: the expected value in the error's words, instead of the extent.
     """
     fits = compare(b, "equal", extent(b, x, axis), wanted)
     return require(b, x, fits, told or f"extent {wanted} along dim {axis}")
 
 
 def known_extent(b: Builder, x: Value, axis: int, wanted: int, what: str) -> Value:
-    """Return `x` with a known extent along `axis`; the run ends with an error where it differs."""
+    """Return `x` with a known extent along `axis`; the run fails if it differs."""
     if b.dims(x)[axis] != DYN:
         return x
     dims = [0] * len(b.dims(x))
@@ -227,10 +226,10 @@ def known_extent(b: Builder, x: Value, axis: int, wanted: int, what: str) -> Val
 
 
 def fitted(b: Builder, x: Value, v: Value, what: str) -> tuple[Value, Value]:
-    """Return `x` and an operand that broadcasts to its dims, never the other way round.
+    """Return `x` and an operand that broadcasts to its dims; `x` is never broadcast to the operand.
 
-    A dynamic dim of `x` is that of the operand where it is known and not 1. The run ends with an
-    error where dims do not fit. what: the operand, for messages. Errors: ShapeError for known dims.
+    If the operand's dim is known and not 1, a dynamic dim of `x` becomes that size. The run fails
+    if dims do not fit. what: the operand, for messages. Errors: ShapeError for known dims.
     """
     rank, own = len(b.dims(x)), b.dims(v)
     told = f"{what} that broadcasts to the input"
@@ -253,10 +252,9 @@ def fitted(b: Builder, x: Value, v: Value, what: str) -> tuple[Value, Value]:
 
 
 def same_extent(b: Builder, v: Value, axis: int, x: Value, other: int, told: str) -> Value:
-    """Return `v`, whose extent along `axis` is that of `x` along `other`; the run ends with an
-    error where it is not.
+    """Return `v`; the run fails unless its extent along `axis` equals that of `x` along `other`.
 
-    told: what the error says is expected. Errors: ShapeError for extents that are known.
+    told: the expected value in the error's words. Errors: ShapeError for known extents.
     """
     own, wanted = b.dims(v)[axis], b.dims(x)[other]
     if DYN not in (own, wanted):

@@ -1,4 +1,4 @@
-"""The walk over a model's graph that ONNX and TensorFlow share: scopes, limits, failed nodes."""
+"""Walk over a model's graph, shared by ONNX and TensorFlow: scopes, limits, failed nodes."""
 
 from __future__ import annotations
 
@@ -34,19 +34,20 @@ from mgx_mlir.programs.build import Builder
 from mgx_mlir.programs.program_ir import VALUES, ProgramIR
 from mgx_mlir.programs.value_rules import as_text
 
-MAX_NODES = 1_000_000  # after expansion: a few nested functions can stand for billions
+# limit after expansion: a few nested functions can expand to billions of nodes
+MAX_NODES = 1_000_000
 TOO_DEEP = "functions nest too deep or too often"
 
 
 class Stop(Exception):
-    """Ends the import at once; the problem is noted."""
+    """Raised to end the import at once, after the problem was recorded."""
 
 
 class Scope:
-    """The values by name in one graph or function body, and what they see outside it.
+    """Values by name in one graph or function body, and in the scopes around it.
 
-    `bound` are the attributes that the call of a function gives; `prefix` begins the names of the
-    nodes in messages.
+    `bound` are the attributes of the function's call; `prefix` is prepended to node names in
+    messages.
     """
 
     def __init__(
@@ -69,19 +70,19 @@ class Scope:
         return scope
 
     def find(self, name: str) -> object:
-        """Return the value of a name, None where no scope has one."""
+        """Return the value of a name, None if no scope has it."""
         scope = self.holder(name)
         return None if scope is None else scope.values[name]
 
 
 class NodeBase:
-    """A node as its operator's function sees it."""
+    """A node as its importer function sees it."""
 
     def __init__(self, builder: Builder, op_type: str, name: str) -> None:
         self._builder, self.op_type, self.name = builder, op_type, name
 
     def const(self, value: Value, what: str) -> np.ndarray:
-        """Return the array of an operand. NotSupported where it is computed at run time."""
+        """Return the array of an operand. NotSupported if it is computed at run time."""
         found = self._builder.const(value)
         if found is None:
             raise NotSupported(f"'{what}' is computed at run time")
@@ -99,8 +100,8 @@ ScopeT = TypeVar("ScopeT", bound=Scope)
 class GraphImporter(ABC, Generic[ProtoT, ScopeT]):
     """One import: the program being built and the problems found so far.
 
-    A subclass reads the protos of one format. It walks the nodes in an order of its own and gives
-    each to `attempt`.
+    A subclass reads the protos of one format. It chooses the order of the nodes and passes each to
+    `attempt`.
     """
 
     max_depth: int  # depth of functions within functions
@@ -115,7 +116,7 @@ class GraphImporter(ABC, Generic[ProtoT, ScopeT]):
 
     @abstractmethod
     def parameters(self) -> Sequence[Parameter]:
-        """Return what the program takes; note what is wrong with it."""
+        """Return the program's parameters; record errors in them."""
 
     @abstractmethod
     def outputs(self, arguments: Sequence[Value]) -> Sequence[Held]:
@@ -126,19 +127,19 @@ class GraphImporter(ABC, Generic[ProtoT, ScopeT]):
         """Return the tensors that the program returns, each with its attributes."""
 
     def finish(self, function: ir.OpView, outputs: Sequence[Held]) -> None:
-        """Set the function's attributes: what the file states beyond parameters and results."""
+        """Set the function's attributes: facts of the file beyond parameters and results."""
 
     @abstractmethod
     def build(self, proto: ProtoT, name: str, scope: ScopeT) -> Sequence[Held | None] | Failed:
-        """Import one node; return its outputs, POISON where something that it needs has failed."""
+        """Import one node; return its outputs, POISON if one of its operands has failed."""
 
     @abstractmethod
     def unknown(self, proto: ProtoT, scope: ScopeT) -> Sequence[Held | None] | Failed:
-        """Build a `migraphx.unknown` for a node of an operator that is not known."""
+        """Build a `migraphx.unknown` for a node of an unknown operator."""
 
     @abstractmethod
     def operator(self, proto: ProtoT, scope: ScopeT) -> str:
-        """Return the operator's name in the list of what is not supported."""
+        """Return the operator's name in the list of unsupported operators."""
 
     # ---- the program ---------------------------------------------------------------------------
 
@@ -185,14 +186,14 @@ class GraphImporter(ABC, Generic[ProtoT, ScopeT]):
     # ---- nodes ---------------------------------------------------------------------------------
 
     def stop(self, node: str) -> NoReturn:
-        """End the import: the file stands for more than anyone can hold."""
+        """Record that the file expands beyond the limits, and end the import."""
         self.problems.error(ModelError(TOO_DEEP), node)
         raise Stop
 
     def attempt(
         self, proto: ProtoT, op_type: str, name: str, scope: ScopeT
     ) -> Sequence[Held | None] | Failed | None:
-        """Import one node; return its outputs, None where what is wrong with it is noted."""
+        """Import one node; return its outputs, None after an error was recorded."""
         interrupts.check()
         what = f"node '{name}' ({op_type})"
         self.count += 1
@@ -225,7 +226,7 @@ class GraphImporter(ABC, Generic[ProtoT, ScopeT]):
 
     @staticmethod
     def check_operands(op: Operator, inputs: list[Any]) -> None:
-        """Drop absent operands at the end. ModelError where their number or kind does not fit."""
+        """Drop absent operands at the end. ModelError if their number or kind does not fit."""
         while op.most is not None and len(inputs) > op.most and inputs[-1] is None:
             inputs.pop()
         if op.most is not None and len(inputs) > op.most:
@@ -245,7 +246,7 @@ class GraphImporter(ABC, Generic[ProtoT, ScopeT]):
         return found if isinstance(found, tuple) else (found,)
 
     def folded(self, value: Held | None) -> Held | None:
-        """Return a small integer or bool result that is known now as a literal."""
+        """Return a small integer or bool result as a literal if it is known."""
         if not isinstance(value, ir.Value):
             return value
         t, owner = TensorType.of(value), value.owner
@@ -256,7 +257,7 @@ class GraphImporter(ABC, Generic[ProtoT, ScopeT]):
 
 
 def outputs_of(found: Outputs) -> Sequence[Held | None]:
-    """Return what an operator's function gave, as a row of outputs."""
+    """Return the result of an operator's function as a row of outputs."""
     if isinstance(found, Value | HostValue | Failed):
         return (found,)
     return found

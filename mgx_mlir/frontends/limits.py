@@ -1,4 +1,4 @@
-"""Limits of one node of a model: files state extents that nobody can hold."""
+"""Limits of one node of a model, against files that state huge extents."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.frontends.problems import NotSupported
 
-MOST_PARTS = 1 << 14  # operations that a node is unrolled to
-MOST_NUMBERS = 1 << 26  # elements of a table that is computed when the model is read
-MOST_BYTES = 1 << 28  # bytes of such a table
-MOST_TABLES = 3 << 27  # bytes of all tables of a model
-MOST_ELEMENTS = 1 << 59  # elements of a tensor: their bytes are a number of 64 bits
+MOST_PARTS = 1 << 14  # most operations that a node is unrolled to
+MOST_NUMBERS = 1 << 26  # most elements of a table that is computed while the model is read
+MOST_BYTES = 1 << 28  # most bytes of such a table
+MOST_TABLES = 3 << 27  # most bytes of all tables of a model
+MOST_ELEMENTS = 1 << 59  # most elements of a tensor, whose bytes fit in 64 bits
 MOST_RANK = 64  # the same limit as in files of programs
-MOST_FILLED = 1 << 28  # elements of a constant that is one number, which is kept once
+MOST_FILLED = 1 << 28  # most elements of a constant with one value, which is stored once
 
 
 @dataclass
@@ -30,7 +30,7 @@ _SPENT: contextvars.ContextVar[_Spent | None] = contextvars.ContextVar("mgx_spen
 
 @contextlib.contextmanager
 def reading() -> Iterator[None]:
-    """Read one model within the block: what its tables take is counted together."""
+    """Read one model within the block: the memory of its tables is counted together."""
     token = _SPENT.set(_Spent())
     try:
         yield
@@ -39,16 +39,18 @@ def reading() -> Iterator[None]:
 
 
 def parts(count: int, what: str) -> int:
-    """Return `count`, of what a node is unrolled over. NotSupported where it is too much."""
+    """Return `count`, the number of parts that a node is unrolled to. NotSupported above the
+    limit.
+    """
     if count > MOST_PARTS:
         raise NotSupported(f"{count} {what}, expected at most {MOST_PARTS}")
     return count
 
 
 def table(extents: Iterable[int], what: str, itemsize: int = 4) -> None:
-    """NotSupported where a table of these extents, or all of a model together, is too large.
+    """Raise NotSupported if a table of these extents, or all of a model together, is too large.
 
-    `itemsize` is the bytes that computing one number takes.
+    `itemsize` is the number of bytes that the computation needs per element.
     """
     count = math.prod(extents)
     if count > MOST_NUMBERS or count * itemsize > MOST_BYTES:
@@ -63,14 +65,14 @@ def table(extents: Iterable[int], what: str, itemsize: int = 4) -> None:
 
 
 def rank(number: int, what: str = "a result") -> int:
-    """Return `number`, a rank. ModelError where no array has so many dims."""
+    """Return `number`, a rank. ModelError if it exceeds the limit of arrays."""
     if number > MOST_RANK:
         raise ModelError(f"{what} of rank {number}, expected at most {MOST_RANK}")
     return number
 
 
 def size(extents: Iterable[int], what: str = "a result") -> None:
-    """ModelError where known extents, those of 0 aside, stand for more than an address space."""
+    """Raise ModelError if known extents, except those of 0, exceed an address space."""
     dims = list(extents)
     if math.prod(d for d in dims if d > 0) > MOST_ELEMENTS:
         raise ModelError(
@@ -79,14 +81,14 @@ def size(extents: Iterable[int], what: str = "a result") -> None:
 
 
 def filled(extents: Iterable[int]) -> None:
-    """NotSupported where a constant that holds one number, once, has too many elements."""
+    """Raise NotSupported if a constant with one value has too many elements."""
     count = math.prod(extents)
     if count > MOST_FILLED:
         raise NotSupported(f"a constant of {count} elements, expected at most {MOST_FILLED}")
 
 
 def steps(start: float, end: float, step: float) -> int:
-    """Return how many numbers from `start` up to `end` there are. ModelError for inf and NaN."""
+    """Return the count of numbers from `start` up to `end`. ModelError for inf and NaN."""
     if not all(math.isfinite(v) for v in (start, end, step)):
         raise ModelError(f"expected finite numbers, got {start}, {end} and {step}")
     if all(isinstance(v, int) for v in (start, end, step)):

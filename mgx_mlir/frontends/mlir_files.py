@@ -19,14 +19,14 @@ from mgx_mlir.core.weight_files import read_weights, weights_beside
 from mgx_mlir.frontends.files import open_regular
 from mgx_mlir.programs.program_ir import ProgramIR, main_function
 
-MOST_EXPANDED = 256 << 20  # bytes that literals of one number may take beyond the text's own
+MOST_EXPANDED = 256 << 20  # bytes that expanded splat literals may take beyond the size of the text
 _WHERE = re.compile(r'loc\("[^"]*":(\d+):(\d+)\)')
 
 
 def read_mlir(path: str | os.PathLike[str]) -> ProgramIR:
     """Read a module of the migraphx dialect; stored weights come from `<path>.npz`, if there.
 
-    Raises FileError where it cannot be read or parsed, ModelError where it has no entry function.
+    Raises FileError if it cannot be read or parsed, ModelError if it has no entry function.
     """
     name = os.fspath(path)
     with open(open_regular(name, "an MLIR file"), "rb") as f:
@@ -48,7 +48,7 @@ def read_mlir(path: str | os.PathLike[str]) -> ProgramIR:
 
 
 def _check_literals(module: ir.Module, length: int) -> None:
-    """ModelError where the constants of a short text stand for far more memory than it takes."""
+    """Raise ModelError if the constants of a short text expand to far more memory than its size."""
     total = 0
 
     def visit(op: ir.Operation) -> ir.WalkResult:
@@ -64,7 +64,7 @@ def _check_literals(module: ir.Module, length: int) -> None:
 
 
 def _weights(path: str) -> literals.WeightStore:
-    """Return the weights beside a file, by the keys that its literals name or by what they hold."""
+    """Return the weights beside a file, by the keys in its literals or by digest."""
     store = literals.WeightStore()
     if os.path.lexists(path):
         found = read_weights(path)

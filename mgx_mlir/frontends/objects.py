@@ -1,6 +1,6 @@
 """Models that are objects of other libraries: exported torch programs, ONNX models in memory.
 
-No library is imported that the object's maker did not import already.
+Only libraries that the object's creator has already imported are used.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ from mgx_mlir.frontends.torch_training import refuse_draws, refuse_training
 from mgx_mlir.programs.program_ir import SIZES, ProgramIR, argument_names, result_types
 from mgx_mlir.programs.size_rules import as_text
 
-# an operator that torch.onnx does not know, in the words of torch 2.13
+# torch 2.13's message for an operator that torch.onnx does not know
 _MISSING = re.compile(r"No ONNX function found for <OpOverload\(op='([\w.]+)', overload='(\w+)'")
-_KEPT = 1024  # bytes: smaller weights stay in the message
+_KEPT = 1024  # bytes; smaller weights stay in the message
 
 
 def is_object(model: object) -> bool:
@@ -46,7 +46,7 @@ def is_object(model: object) -> bool:
 def program_of_object(model: object, options: Mapping[str, Any]) -> ProgramIR:
     """Read a torch ExportedProgram or ONNXProgram, an onnx ModelProto or an onnx_ir Model.
 
-    Weights of torch are used where they lie. `options` are the fields of OnnxOptions. Raises
+    Weights of torch are used without a copy. `options` are the fields of OnnxOptions. Raises
     UnsupportedModel, ModelError, UsageError.
     """
     read = _reader(model)
@@ -56,7 +56,7 @@ def program_of_object(model: object, options: Mapping[str, Any]) -> ProgramIR:
 
 
 def bytes_of_file(model: Any) -> bytes:
-    """Return what an open binary file holds. UsageError for a text file, FileError."""
+    """Return the content of an open binary file. UsageError for a text file, FileError."""
     name = str(getattr(model, "name", "<file>"))
     try:
         data = model.read()
@@ -103,9 +103,9 @@ def _of_exported(model: Any, options: Mapping[str, Any]) -> ProgramIR:
 
 
 def program_of_export(made: Any, options: Mapping[str, Any] | None = None) -> ProgramIR:
-    """Read what `onnx_of_exported` gave.
+    """Read the result of `onnx_of_exported`.
 
-    Raises UnsupportedModel where a result is of another type or shape than the trace's.
+    Raises UnsupportedModel if a result's type or shape differs from the trace's.
     """
     read = _of_ir(made.model, options or {})
     (output,) = (n for n in made.exported_program.graph.nodes if n.op == "output")
@@ -128,7 +128,7 @@ def program_of_export(made: Any, options: Mapping[str, Any] | None = None) -> Pr
 
 
 def _alike(value: Any, kind: TensorType) -> bool:
-    """Return whether a tensor of the trace may be of a type, as far as dims are known."""
+    """Return whether a tensor of the trace matches a type, as far as dims are known."""
     if value.is_complex() or value.ndim != kind.rank:
         return False
     if (value.element_size(), value.is_floating_point()) != (
@@ -146,7 +146,7 @@ def _traced(value: Any) -> str:
 
 def onnx_of_exported(model: Any) -> Any:
     """Return the ONNXProgram of a torch ExportedProgram. Raises UnsupportedModel, UsageError."""
-    torch: Any = importlib.import_module("torch")  # the maker of the object has it
+    torch: Any = importlib.import_module("torch")  # already imported: the object is torch's
     require_exporter()
     refuse_training(model)
     refuse_draws(model)
@@ -158,7 +158,7 @@ def onnx_of_exported(model: Any) -> Any:
             model = with_assertions(routed(with_index_checks(model)), bounds)
         except MgxError:
             raise
-        except Exception as e:  # torch raises of many kinds
+        except Exception as e:  # torch raises exceptions of many kinds
             raise UnsupportedModel(f"torch cannot trace the program: {first_line(e)}") from e
     constants = _without_constants(model.graph)
     with interrupts.at_once(), quiet(), readings_kept(), constants, torch.no_grad():
@@ -172,14 +172,14 @@ def onnx_of_exported(model: Any) -> Any:
             return made
         except MgxError:
             raise
-        except Exception as e:  # the exporter and what it calls raise of many kinds
+        except Exception as e:  # the exporter and its callees raise exceptions of many kinds
             raise UnsupportedModel(f"torch.onnx cannot export the program: {first_line(e)}") from e
 
 
 def stateless_onnx(model: Any) -> Any:
-    """Return the ONNXProgram of an ExportedProgram that writes to nothing; UnsupportedModel.
+    """Return the ONNXProgram of an ExportedProgram without writes; UnsupportedModel otherwise.
 
-    torch.onnx leaves out what a program writes to its buffers and arguments.
+    torch.onnx drops a program's writes to its buffers and arguments.
     """
     made = onnx_of_exported(model)
     written = written_by(made)
@@ -193,14 +193,15 @@ def stateless_onnx(model: Any) -> Any:
 
 def written_by(made: Any) -> list[str]:
     """Return the buffers, parameters and arguments that an ONNXProgram's source writes to."""
-    specs = made.exported_program.graph_signature.output_specs  # functional: it returns them
+    # the graph is functional: it returns written values
+    specs = made.exported_program.graph_signature.output_specs
     return [s.target for s in specs if s.kind.name.endswith("_MUTATION")]
 
 
 def _refuse_kinds(model: Any) -> None:
-    """Raise UnsupportedModel for arguments and results that are no tensors of programs.
+    """Raise UnsupportedModel for arguments and results of types that programs lack.
 
-    ONNX has complex numbers as pairs of reals; a tensor of several is taken apart by torch.
+    In ONNX complex numbers are pairs of reals; torch takes tensor subclasses apart.
     """
     dispatch: Any = importlib.import_module("torch.utils._python_dispatch")
     signature = model.graph_signature
@@ -223,15 +224,16 @@ def _refuse_kinds(model: Any) -> None:
 
 
 def _refuse_graphs(model: Any) -> None:
-    """Raise UnsupportedModel for a program without tensors, and one that takes gradients."""
+    """Raise UnsupportedModel for a program without tensors, and for one that takes gradients."""
     if not any(hasattr(n.meta.get("val"), "dtype") for n in model.graph.nodes):
-        raise UnsupportedModel("the torch program has no tensors, so that nothing is to compute")
-    # torch.export takes the tensors of a gradient for constants, and traces derivatives forward
+        raise UnsupportedModel("the torch program has no tensors, so there is nothing to compute")
+    # torch.export treats the tensors of a gradient as constants, and traces derivatives forward
     unwrapped = [n for n in model.graph.nodes if _name(n) == "_unwrap_for_grad"]
     if not all(_name(a) == "_unpack_dual" for n in unwrapped for a in n.args[0].args[:1] or [None]):
         raise UnsupportedModel(
-            "the torch program takes a gradient (torch.func.grad): compute it outside of what is "
-            "compiled, or write it as a formula"
+            "the torch program takes a gradient (torch.func.grad): compute it outside of the "
+            "compiled "
+            "program, or write it as a formula"
         )
 
 
@@ -241,7 +243,9 @@ def _name(node: Any) -> str:
 
 @contextmanager
 def _without_constants(graph: Any) -> Iterator[None]:
-    """Leave numbers and texts out of a graph's results, which the exporter takes for tensors."""
+    """Remove numbers and strings from a graph's results; the exporter would treat them as
+    tensors.
+    """
     (output,) = (n for n in graph.nodes if n.op == "output")
     before = output.args
     results = before[0] if isinstance(before[0], tuple | list) else (before[0],)
@@ -253,7 +257,7 @@ def _without_constants(graph: Any) -> Iterator[None]:
 
 
 def require_exporter() -> None:
-    """Raise UsageError where what torch.onnx needs is not installed."""
+    """Raise UsageError if torch.onnx lacks an installed dependency."""
     try:
         importlib.import_module("onnxscript")
     except ImportError:
@@ -261,7 +265,7 @@ def require_exporter() -> None:
 
 
 def first_line(e: BaseException) -> str:
-    """Return what the first cause of an error says, on one line."""
+    """Return the first cause of an error, on one line."""
     while e.__cause__ is not None:
         e = e.__cause__
     lines = [line.strip() for line in str(e).splitlines() if line.strip()]
@@ -273,7 +277,7 @@ def first_line(e: BaseException) -> str:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Leave out the exporters' remarks on what they do: a failure raises."""
+    """Silence the exporters' log messages; failures still raise."""
     logs = [logging.getLogger(n) for n in ("torch.onnx", "torch.fx.experimental.symbolic_shapes")]
     before = [log.level for log in logs]
     for log in logs:
@@ -288,8 +292,8 @@ def quiet() -> Iterator[None]:
 
 
 def _of_ir(model: Any, options: Mapping[str, Any]) -> ProgramIR:
-    """Read an onnx_ir Model; large weights do not go through a message."""
-    ir: Any = importlib.import_module("onnx_ir")  # the maker of the object has it
+    """Read an onnx_ir Model; large weights do not pass through a protobuf message."""
+    ir: Any = importlib.import_module("onnx_ir")  # already imported: the object is onnx_ir's
     arrays: dict[str, np.ndarray] = {}
     before: dict[str, Any] = {}
     values = model.graph.initializers
@@ -313,7 +317,7 @@ def _of_ir(model: Any, options: Mapping[str, Any]) -> ProgramIR:
 
 
 def _bytes_of(tensor: Any) -> np.ndarray | None:
-    """Return an onnx_ir tensor's bytes, torch's where they lie; None for packed ones."""
+    """Return an onnx_ir tensor's bytes, without a copy for torch's; None for packed ones."""
     if tensor.dtype.bitwidth < 8:
         return None
     torch: Any = sys.modules.get("torch")
@@ -325,13 +329,13 @@ def _bytes_of(tensor: Any) -> np.ndarray | None:
     array = np.asarray(tensor.numpy())
     if array.nbytes != tensor.nbytes:
         return None
-    mine = aligned_empty(array.shape, array.dtype)  # the caller may write to its own
+    mine = aligned_empty(array.shape, array.dtype)  # the caller may write to its own array
     mine[...] = array
     return mine.reshape(-1).view(np.uint8)
 
 
 def _read(proto: Any, arrays: Mapping[str, np.ndarray], options: Mapping[str, Any]) -> ProgramIR:
-    # start-up: only the frontend that the model needs
+    # not imported at start-up: only the model's frontend is loaded
     from mgx_mlir.frontends.dims import with_model_dims
     from mgx_mlir.frontends.onnx.held import load_held
     from mgx_mlir.frontends.onnx.importer import import_model

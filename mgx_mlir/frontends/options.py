@@ -1,4 +1,4 @@
-"""The options of reading a model that ONNX and TensorFlow share."""
+"""Options of reading a model, shared by ONNX and TensorFlow."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ class ReadOptions:
             raise UsageError(f"input '{name}' is in both map_input_dims and map_dyn_input_dims")
 
     def given_dims(self, name: str, rank: int | None) -> list[Dim] | None:
-        """Return the dims that the user gives an input; None where the file states them.
+        """Return the dims that the user sets for an input; None if the file's apply.
 
-        `rank` is that of the file. Errors: UsageError for another number of dims than that,
-        ModelError where neither states the dims.
+        `rank` is the file's. Errors: UsageError for another number of dims, ModelError if neither
+        states the dims.
         """
         given: Sequence[Dim] | None = self.map_input_dims.get(name)
         if given is None:
             given = self.map_dyn_input_dims.get(name)
         if given is None:
             if rank is None:
-                raise ModelError(f"input '{name}' has no rank", notes=["give its dims by option"])
+                raise ModelError(f"input '{name}' has no rank", notes=["set its dims by option"])
             return None
         if rank is not None and len(given) != rank:
             raise UsageError(f"input '{name}' has {rank} dims, the option gives {len(given)}")
@@ -55,7 +55,7 @@ class ReadOptions:
         return [d.fixed if isinstance(d, DynamicDim) and d.fixed is not None else d for d in given]
 
     def check_inputs(self, known: Iterable[str], shown: Sequence[str], source: str) -> None:
-        """UsageError where dims are given for a name that is not among the `known` inputs."""
+        """Raise UsageError if dims are set for a name that is not among the `known` inputs."""
         names = set(known)
         for name in (*self.map_input_dims, *self.map_dyn_input_dims):
             if name not in names:

@@ -1,4 +1,4 @@
-"""Files that no reader here takes, told apart by their content: what each is, and the way on.
+"""Unsupported files, identified by content: what each is, and what to do.
 
 Formats: PyTorch's and Keras's archives (zip), safetensors' and GGUF's headers, the identifier of
 TensorFlow Lite's FlatBuffers, HDF5's signature, the pointer files of Git LFS.
@@ -14,10 +14,10 @@ from pathlib import Path
 from mgx_mlir.core.errors import FileError
 from mgx_mlir.core.files import read_at
 
-_HEAD = 512  # bytes that tell a format
-_TAIL = 1 << 16  # bytes: the directory of a zip archive lies at its end
-_LISTED = 5  # files of a folder that a message names
-_SCANNED = 1000  # entries of a folder that are looked at
+_HEAD = 512  # bytes at the begin that identify a format
+_TAIL = 1 << 16  # bytes at the end, which hold a zip archive's directory
+_LISTED = 5  # files of a folder listed in a message
+_SCANNED = 1000  # entries of a folder that are examined
 _EXPORT = "export the whole model to ONNX, in PyTorch or by optimum-cli (docs/howto/torch-model.md)"
 _GENERATE = "'mgx-driver generate' runs it if it is a language model"
 _TORCH = "torch.compile(module, backend='mgx') runs the module; torch.onnx.export writes a file"
@@ -26,18 +26,18 @@ _KERAS = "install tensorflow and name it .keras or .h5, or write a SavedModel: m
 _WEIGHTS = {".safetensors", ".bin", ".gguf", ".pt", ".pth"}
 _HUB = re.compile(r"[A-Za-z0-9][\w.-]*(?:/[A-Za-z0-9][\w.-]*)?")
 
-Finding = tuple[str, str]  # contents of a file; the way on
+Finding = tuple[str, str]  # content of a file, and what to do
 _WITHOUT_A_GRAPH = ("a file of weights without a graph", _EXPORT)
-_BY_NAME: dict[str, Finding] = {  # formats that begin with nothing of their own
+_BY_NAME: dict[str, Finding] = {  # formats without a signature, identified by suffix
     **dict.fromkeys((".bin", ".ckpt", ".pt", ".pth", ".safetensors"), _WITHOUT_A_GRAPH),
     **dict.fromkeys((".caffemodel", ".mlmodel", ".plan"), ("a model of another tool", _AGAIN)),
 }
 
 
 def refuse_other(path: str | os.PathLike[str], *, by_name: bool = False) -> None:
-    """Raise FileError for a path that is missing, or holds what no reader here takes.
+    """Raise FileError for a missing path, or a file that no reader supports.
 
-    by_name: the suffix counts where the content tells nothing.
+    by_name: use the suffix if the content is not recognised.
     """
     name = os.fspath(path)
     try:
@@ -45,7 +45,7 @@ def refuse_other(path: str | os.PathLike[str], *, by_name: bool = False) -> None
     except FileNotFoundError:
         raise FileError("no such file", location=name, notes=missing_notes(name)) from None
     except (OSError, ValueError):
-        return  # the reader that opens it says why it cannot
+        return  # the reader that opens it reports the error
     found = _folder(name) if stat.S_ISDIR(mode) else _content(name, mode)
     if found is None and by_name:
         found = _BY_NAME.get(Path(name).suffix.lower())
@@ -54,7 +54,7 @@ def refuse_other(path: str | os.PathLike[str], *, by_name: bool = False) -> None
 
 
 def missing_notes(name: str) -> list[str]:
-    """Return the notes for a path without a file: addresses and ids of a hub are not fetched."""
+    """Return the notes for a missing path: addresses and hub ids are not downloaded."""
     if "://" in name:
         return ["addresses are not fetched: download the model, then name its file"]
     if _HUB.fullmatch(name) and not Path(name).suffix:
@@ -64,7 +64,7 @@ def missing_notes(name: str) -> list[str]:
 
 
 def _folder(name: str) -> Finding | None:
-    """Return what a folder is that holds no SavedModel."""
+    """Return what a folder without a SavedModel contains."""
     with os.scandir(name) as entries:
         found = sorted(e.name for e, _ in zip(entries, range(_SCANNED), strict=False))
     if {"saved_model.pb", "saved_model.pbtxt"} & {*found}:
@@ -85,7 +85,7 @@ def _content(name: str, mode: int) -> Finding | None:
     try:
         fd = os.open(name, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0))
     except OSError:
-        return None  # the reader that opens it says why it cannot
+        return None  # the reader that opens it reports the error
     try:
         return _kind(read_at(fd, _HEAD, 0), _tail(fd))
     finally:
@@ -97,7 +97,9 @@ def _tail(fd: int) -> bytes:
 
 
 def _kind(head: bytes, tail: bytes) -> Finding | None:
-    """Return what the first and last bytes of a file tell; None for a model, or for nothing."""
+    """Return the format from the first and last bytes of a file; None for a model or an unknown
+    format.
+    """
     text = head.lstrip(b"\xef\xbb\xbf \t\r\n").lower()
     if text.startswith(b"version https://git-lfs"):
         return "a pointer of Git LFS, not the file itself", "'git lfs pull' fetches the file"
@@ -126,7 +128,7 @@ def _kind(head: bytes, tail: bytes) -> Finding | None:
 
 
 def _archive(data: bytes) -> Finding:
-    """Return what a zip archive is by the names of its entries."""
+    """Return the format of a zip archive from its entries."""
     if b"/archive_format" in data or b"serialized_exported_program.json" in data:
         return (
             "a program of torch.export",

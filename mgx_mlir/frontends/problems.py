@@ -1,4 +1,4 @@
-"""Collects everything that is wrong with a model, to be raised once."""
+"""Collects all errors of a model, to raise them at once."""
 
 from __future__ import annotations
 
@@ -12,24 +12,25 @@ SHOWN = 50  # problems listed in one message
 
 
 class NotSupported(ModelError):
-    """A valid node that this importer does not take; `message` is the reason, or empty."""
+    """A valid node that this importer does not support; `message` is the reason, or empty."""
 
 
 class Refused(NotSupported):
     """A node of an operator without importer; `message` says why it has none, or is empty."""
 
 
-# exceptions of an importer's function for damage that it does not check, beside the bindings'
+# exceptions of an importer's function for damage that it does not check, and those of the MLIR
+# bindings
 UNFORESEEN = (
     ArithmeticError, AssertionError, AttributeError, LookupError, MemoryError, TypeError,
     ValueError,
 )  # fmt: skip
-DIMS = re.compile(r"\bdynamic|run time only")  # in reasons that hold for dynamic dims alone
+DIMS = re.compile(r"\bdynamic|run time only")  # matches reasons that only concern dynamic dims
 UNCHECKED = "it cannot be imported"  # start of the messages of such exceptions
 
 
 def unforeseen(e: BaseException) -> ModelError:
-    """Return an exception that nobody expected of a node, as an error of the model."""
+    """Convert an unexpected exception of a node to an error of the model."""
     detail = str(e).splitlines()[0][:200] if str(e) else "no message"
     return ModelError(f"{UNCHECKED}: {type(e).__name__}: {detail}")
 
@@ -50,7 +51,7 @@ class Problems:
     def unsupported(self, operator: str, reason: str, node: str, *, known: bool = False) -> None:
         """Count a node of `operator` (domain and opset included) that cannot be imported.
 
-        known: the operator is read, but not in the form that `reason` states.
+        known: the operator is supported, but not in the form that `reason` states.
         """
         if not known:
             self._advice[
@@ -67,19 +68,19 @@ class Problems:
         self._first.setdefault(key, safe_name(node))
 
     def error(self, e: MgxError, node: str) -> None:
-        """Note an error of a node; `node` is empty for one of the whole model."""
+        """Record an error of a node; `node` is empty for an error of the whole model."""
         where = f"{self.source}: {safe_name(node)}" if node else self.source
-        # names of the file are in the message: it stays one line
+        # names from the file are in the message, which must stay one line
         self.errors.append(
             type(e)(safe_name(e.message), location=where, notes=map(safe_name, e.notes))
         )
 
     def noted(self) -> int:
-        """Return how many problems there are, for the functions below."""
+        """Return the number of errors so far, for the functions below."""
         return len(self.errors) + sum(self._unsupported.values())
 
     def of_the_model_since(self, noted: int) -> bool:
-        """Return whether all problems since `noted` are errors of the model: none is ours."""
+        """Return whether all errors since `noted` are the model's, and none is ours."""
         count = self.noted() - noted
         last = self.errors[len(self.errors) - count :] if count else []
         return len(last) == count > 0 and all(
@@ -88,14 +89,14 @@ class Problems:
         )
 
     def take_since(self, noted: int) -> list[MgxError]:
-        """Return the problems since `noted`, all of the model, which are noted no more."""
+        """Remove and return the errors since `noted`, which are all the model's."""
         count = self.noted() - noted
         taken = self.errors[len(self.errors) - count :]
         del self.errors[len(self.errors) - count :]
         return taken
 
     def raise_all(self) -> None:
-        """Raise everything collected as one error; nothing collected, nothing raised."""
+        """Raise all errors as one; do nothing without errors."""
         texts = [str(e) for e in self.errors[:SHOWN]]
         if len(self.errors) > SHOWN:
             texts.append(f"and {len(self.errors) - SHOWN} more problems")

@@ -21,7 +21,7 @@ from mgx_mlir.programs.build import Builder
 
 
 def matmul(b: Builder, x: Value, y: Value, op: str = "dot") -> Value:
-    """numpy's matmul: vectors get an axis for the product, batch dims broadcast."""
+    """Return numpy's matmul: vectors get an axis, batch dims broadcast."""
     dx, dy = b.dims(x), b.dims(y)
     if not dx or not dy:
         raise ModelError("expected tensors of rank 1 or more, got a scalar")
@@ -39,7 +39,7 @@ def matmul(b: Builder, x: Value, y: Value, op: str = "dot") -> Value:
 
 
 def batched(b: Builder, x: Value, y: Value) -> tuple[Value, Value]:
-    """Operands of a dot with their batch dims broadcast against each other."""
+    """Broadcast the batch dims of a dot's operands against each other."""
     dx, dy = b.dims(x), b.dims(y)
     if len(dx) == len(dy) and (len(dx) == 2 or (DYN not in (*dx, *dy) and dx[:-2] == dy[:-2])):
         return x, y
@@ -60,9 +60,9 @@ def _batched_dynamic(b: Builder, x: Value, y: Value, rank: int) -> tuple[Value, 
         return x, y
 
     def head(v: Value) -> Value:
-        """Return the batch dims, which the other operand broadcasts to, and two of 1.
+        """Return the batch dims that the other operand broadcasts to, and two dims of 1.
 
-        Not a part of `v`, whose matrices may have no elements.
+        It is no slice of `v`, whose matrices may be empty.
         """
         return zeros_of(b, [*extents(b, v)[:-2], 1, 1], b.dtype(v))
 
@@ -76,15 +76,15 @@ def _same(b: Builder, x: Value, y: Value, i: int) -> bool:
 def squares_apart(b: Builder, x: Value, y: Value) -> Value:
     """Return the squared distance of each row of x and each row of y.
 
-    By differences: |x|^2 - 2 x y^T + |y|^2 loses all digits of rows that lie far from 0 and close
-    together, and is NaN where one is infinite.
+    It sums squared differences: |x|^2 - 2 x y^T + |y|^2 loses all digits for rows that lie far from
+    0 and close together, and is NaN for infinite ones.
     """
     apart = b.sub(b.unsqueeze(x, axes=[1]), b.unsqueeze(y, axes=[0]))
     return b.squeeze(b.reduce_sum(b.mul(apart, apart), axes=[2]), axes=[2])
 
 
 def einsum(b: Builder, xs: Sequence[Value], equation: str) -> Value:
-    """Two operands at a time: labels only one side has are summed, the rest becomes a dot."""
+    """Contract two operands at a time: labels of only one side are summed, the rest is a dot."""
     terms, out = parse_einsum(equation, [len(b.dims(x)) for x in xs])
     parts = _broadcast(b, [_diagonals(b, x, term) for x, term in zip(xs, terms, strict=True)])
     acc, labels = parts[0]
@@ -101,7 +101,7 @@ def einsum(b: Builder, xs: Sequence[Value], equation: str) -> Value:
 
 
 def parse_einsum(equation: str, ranks: list[int]) -> tuple[list[list[str]], list[str]]:
-    """Label lists of each operand and the result; an ellipsis becomes labels 0, 1, ..."""
+    """Return label lists of each operand and the result; an ellipsis becomes labels 0, 1, ..."""
     text = equation.replace(" ", "")
     left, arrow, right = text.partition("->")
     sides = left.split(",")
@@ -111,7 +111,7 @@ def parse_einsum(equation: str, ranks: list[int]) -> tuple[list[list[str]], list
     for side, rank in zip(sides, ranks, strict=True):
         terms.append(_term(side, rank, equation))
     widest = max((sum(c.isdigit() for c in t) for t in terms), default=0)
-    # right-aligned: the last ellipsis axis is the same for every operand
+    # right-aligned: the last ellipsis axis has the same label in every operand
     for t in terms:
         own = [i for i, c in enumerate(t) if c.isdigit()]
         for k, i in enumerate(own):
@@ -148,14 +148,14 @@ def _term(side: str, rank: int, equation: str) -> list[str]:
 
 
 def _diagonals(b: Builder, x: Value, labels: list[str]) -> tuple[Value, list[str]]:
-    """Repeated labels of one operand: keep the diagonal, by a masked sum."""
+    """Reduce repeated labels of one operand to the diagonal, by a masked sum."""
     labels = list(labels)
     while len(set(labels)) < len(labels):
         j = next(i for i, c in enumerate(labels) if c in labels[:i])
         i = labels.index(labels[j])
         dims = b.dims(x)
         if DYN not in (dims[i], dims[j]) and dims[i] != dims[j]:
-            raise ModelError(f"label '{labels[j]}' stands for extents {dims[i]} and {dims[j]}")
+            raise ModelError(f"label '{labels[j]}' has extents {dims[i]} and {dims[j]}")
         x = same_extent(b, x, i, x, j, f"one extent for label '{labels[j]}'")
         if DYN not in (dims[i], dims[j]):
             limits.table((dims[i], dims[j]), "a diagonal")
@@ -169,7 +169,7 @@ def _diagonals(b: Builder, x: Value, labels: list[str]) -> tuple[Value, list[str
 
 
 def _broadcast(b: Builder, parts: list[tuple[Value, list[str]]]) -> list[tuple[Value, list[str]]]:
-    """Return operands whose axes of an ellipsis agree; which are 1 is known only at run time."""
+    """Broadcast ellipsis axes of operands; which extents are 1 is known only at run time."""
     for i, (x, labels) in enumerate(parts):
         for y, others in parts[:i] + parts[i + 1 :]:
             shared = [c for c in labels if c.isdigit() and c in others]
@@ -183,7 +183,7 @@ def _broadcast(b: Builder, parts: list[tuple[Value, list[str]]]) -> list[tuple[V
 
 
 def _undecided(b: Builder, x: Value, i: int, y: Value, j: int) -> bool:
-    """Return whether one of two extents may be 1 and the other not, and the run alone knows."""
+    """Return whether it is unknown at import if one of two extents is 1 and the other not."""
     pair = b.dims(x)[i], b.dims(y)[j]
     return DYN in pair and 1 not in pair and not b.probe.same(x, i, y, j)
 
@@ -191,7 +191,9 @@ def _undecided(b: Builder, x: Value, i: int, y: Value, j: int) -> bool:
 def _contract(
     b: Builder, x: Value, lx: list[str], y: Value, ly: list[str], later: set[str]
 ) -> tuple[Value, list[str]]:
-    """Return the product of two operands as one batched dot; labels not in `later` are summed."""
+    """Return the contraction of two operands as one batched dot; labels not in `later` are
+    summed.
+    """
     for labels, other in ((lx, ly), (ly, lx)):
         gone = [i for i, c in enumerate(labels) if c not in other and c not in later]
         if gone:
@@ -233,7 +235,7 @@ def _contract(
 def _outer(
     b: Builder, x: Value, lx: list[str], y: Value, ly: list[str], order: list[str]
 ) -> tuple[Value, list[str]]:
-    """Return the product of operands that sum over nothing, each broadcast to the labels."""
+    """Return the outer product of operands, each broadcast to the labels."""
     parts = []
     for v, labels in ((x, lx), (y, ly)):
         own = [c for c in order if c in labels]
@@ -245,7 +247,7 @@ def _outer(
 def _spread(
     b: Builder, v: Value, labels: list[str], order: list[str], size: Mapping[str, Extent]
 ) -> Value:
-    """Axes in `order`; an extent of 1 that the other operand has larger is broadcast."""
+    """Transpose to `order`; broadcast an extent of 1 that is larger in the other operand."""
     v = transpose(b, v, [labels.index(c) for c in order])
     wanted = [size[c] for c in order]
     if not any(d == 1 and w != 1 for d, w in zip(b.dims(v), wanted, strict=True)):

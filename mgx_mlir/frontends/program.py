@@ -1,4 +1,4 @@
-"""Common form of imported programs: named arguments with their dims, no op that nobody uses."""
+"""Common form of imported programs: named arguments with dims, and no dead op."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ DEBUG_SYMBOLS = "migraphx.debug_symbols"  # module attribute: printers show sour
 
 @dataclass(frozen=True)
 class Parameter:
-    """A tensor that the program takes: an input, or an element of one."""
+    """A parameter of the program: an input, or an element of an input list."""
 
     name: str
     dtype: DType
     dims: Sequence[Dim]
-    number: int = 0  # ONNX's of the element type
+    number: int = 0  # ONNX's number of the element type
 
 
 def drop_unused(block: ir.Block) -> None:
-    """Erase operations whose results nobody uses: what folding and defaults left behind."""
+    """Erase dead operations, which folding and defaults leave behind."""
     for op in reversed(list(block.operations)):
         operation = op.operation
         if operation.name.startswith("migraphx.") and not any(
@@ -38,7 +38,7 @@ def drop_unused(block: ir.Block) -> None:
 
 
 def check_valid(module: ir.Module, source: str) -> None:
-    """ModelError where MLIR finds the finished program invalid."""
+    """Raise ModelError if MLIR finds the finished program invalid."""
     try:
         valid, why = module.operation.verify(), ""
     except ir.MLIRError as e:
@@ -48,12 +48,14 @@ def check_valid(module: ir.Module, source: str) -> None:
 
 
 def type_of(dtype: DType, dims: Sequence[Dim]) -> TensorType:
-    """Return the type of a tensor of these dims; a range is a dynamic one."""
+    """Return the type of a tensor of these dims; ranges become dynamic."""
     return TensorType(dtype, tuple(d if isinstance(d, int) else DYN for d in dims))
 
 
 def argument_attribute(name: str, dims: Sequence[Dim], kind: Narrow | None = None) -> ir.Attribute:
-    """{migraphx.name, migraphx.dims?, migraphx.element?}: dims lists an integer or a range each."""
+    """Return {migraphx.name, migraphx.dims?, migraphx.element?}; dims has an integer or a range per
+    dim.
+    """
     entries: dict[str, ir.Attribute] = {NAME: ir.StringAttr.get(name)}
     if kind is not None:
         entries[ELEMENT] = ir.StringAttr.get(kind.name)

@@ -1,4 +1,4 @@
-"""Reductions over axes known or not, and running products, for every file format."""
+"""Reductions over static or run-time axes, and cumulative products, for every file format."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mgx_mlir.frontends.runtime_axes import distinct, element, flags, kept_dims
 from mgx_mlir.frontends.values import Value
 from mgx_mlir.programs.build import Builder
 
-Reducer = Callable[[Builder, Value, list[int]], Value]  # dims are kept as 1
+Reducer = Callable[[Builder, Value, list[int]], Value]  # a reduction that keeps the dims as 1
 
 
 def reduce_sum(b: Builder, x: Value, axes: list[int]) -> Value:
@@ -45,7 +45,7 @@ def reduce_prod(b: Builder, x: Value, axes: list[int]) -> Value:
 
 
 def log_sum_exp(b: Builder, x: Value, axes: list[int]) -> Value:
-    """max + log(sum(exp(x - max))), with an infinite max replaced by 0 inside."""
+    """Return max + log(sum(exp(x - max))), with an infinite max replaced by 0 inside."""
     top = b.reduce_max(x, axes=axes)
     safe = b.where(b.isinf(top), 0, top)
     total = b.reduce_sum(b.exp(b.sub(x, safe)), axes=axes)
@@ -53,10 +53,10 @@ def log_sum_exp(b: Builder, x: Value, axes: list[int]) -> Value:
 
 
 def reduced(b: Builder, x: Value, reducer: Reducer, axes: Sequence[int], keepdims: bool) -> Value:
-    """Return the reduction over known axes; over none it still transforms each element."""
+    """Return the reduction over known axes; without axes each element is still transformed."""
     axes = axes_in(axes, len(b.dims(x)))
     if not b.dims(x):
-        # a scalar is reduced over an axis of its own, then given back as a scalar
+        # a scalar gets an axis for the reduction, which is removed again
         return squeeze(b, reducer(b, unsqueeze(b, x, [0]), [0]), [0])
     if axes:
         out = reducer(b, x, axes)
@@ -68,21 +68,21 @@ def reduced(b: Builder, x: Value, reducer: Reducer, axes: Sequence[int], keepdim
 def reduce_at_run_time(
     b: Builder, x: Value, reducer: Reducer, axes: Value, keepdims: bool
 ) -> Value:
-    """Axes known at run time: bring the reduced ones to the front by index, then reduce once.
+    """Reduce over run-time axes: permute elements by index to a table, then reduce its rows.
 
-    Every element gets the flat number of the output element it belongs to; elements are put in
-    a table of one column per output element, and the table's rows are reduced.
+    Every element gets the flat index of its output element. The table has one column per output
+    element, and its rows are reduced.
     """
     rank = len(b.dims(x))
     shape = b.shape(x)
     axes = distinct(b, axes, rank, "axes that differ")
     gone = flags(b, axes, rank)
     out_dims = b.where(gone, 1, shape)
-    if 0 in b.dims(x):  # every result element, if there are any, is the reduction of nothing
+    if 0 in b.dims(x):  # every result element, if there are any, is the reduction of an empty set
         nothing = reducer(b, b.literal(np.zeros(0, b.dtype(x).np)), [0])
         target = out_dims if keepdims else kept_dims(b, x, axes)
         return b.broadcast_with_dims(squeeze(b, nothing, [0]), target)
-    # the order of axes: reduced ones first, both kinds in their old order
+    # order of axes: reduced ones first, both kinds in their original order
     gone_count = convert(b, gone, INT64)
     kept_count = convert(b, b.not_(gone), INT64)
     total_gone = b.reduce_sum(gone_count, axes=[0])
@@ -100,7 +100,8 @@ def reduce_at_run_time(
 
     new_shape, new_strides = ordered(shape), ordered(strides)
     new_steps = _suffix_products(b, new_shape, rank)
-    # index of each element of the moved tensor in the old one: sum of coordinate * old stride
+    # index of each element of the permuted tensor in the original: sum of coordinate * original
+    # stride
     size = squeeze(b, b.reduce_prod(shape, axes=[0]), [0])
     zero, one = b.literal(0, INT64), b.literal(1, INT64)
     flat = b.dynamic_range(zero, size, one)
@@ -121,14 +122,14 @@ def reduce_at_run_time(
 
 
 def _suffix_products(b: Builder, dims: Value, rank: int) -> Value:
-    """Row-major strides of run-time dims."""
+    """Return row-major strides of run-time dims."""
     later = np.tril(np.ones((rank, rank), bool), -1).T  # [i, j]: j > i
     table = b.where(b.literal(later), unsqueeze(b, dims, [0]), 1)
     return squeeze(b, b.reduce_prod(table, axes=[1]), [1])
 
 
 def running_product(b: Builder, x: Value, at: int, exclusive: bool, reverse: bool) -> Value:
-    """Reduce a table of selections of the axis: each result is the product over its own."""
+    """Reduce a table of selections of the axis: each result is the product over its own row."""
     rank = len(b.dims(x))
     source = axis_range(b, x, at)
     row, column = unsqueeze(b, source, [0]), unsqueeze(b, source, [1])

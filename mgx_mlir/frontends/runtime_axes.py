@@ -1,4 +1,4 @@
-"""Shape operators whose axes, bounds or pads come at run time, in terms of gathers and selects.
+"""Shape operators whose axes, bounds or pads are run-time values, by gathers and selects.
 
 The ranks are always known: an operand that lists axes or bounds has a static length.
 """
@@ -40,7 +40,7 @@ def length(b: Builder, v: Value, what: str) -> int:
 
 
 def element(b: Builder, v: Value, i: int) -> Value:
-    """Element i of a 1-D integer operand as a 0-d i64 tensor."""
+    """Return element i of a 1-D integer operand as a 0-d i64 tensor."""
     v = convert(b, v, INT64)
     if not b.dims(v):
         return v
@@ -48,7 +48,7 @@ def element(b: Builder, v: Value, i: int) -> Value:
 
 
 def axis_hits(b: Builder, axes: Value, rank: int) -> Value:
-    """Return a bool table, listed axes x `rank`: which axis each names (negative ones count from
+    """Return a bool table, listed axes x `rank`: the axis that each names (negative from the
     back).
     """
     n = length(b, axes, "axes")
@@ -58,13 +58,13 @@ def axis_hits(b: Builder, axes: Value, rank: int) -> Value:
 
 
 def in_rank(b: Builder, axes: Value, rank: int) -> Value:
-    """Return `axes`, which lie in [-rank, rank); the run ends with an error where one does not."""
+    """Return `axes`; the run fails unless they lie in [-rank, rank)."""
     inside = b.logical_and(greater_equal(b, axes, -rank), compare(b, "less", axes, rank))
     return require(b, axes, inside, f"axes in [-{rank}, {rank})")
 
 
 def distinct(b: Builder, axes: Value, rank: int, told: str) -> Value:
-    """Return `axes`; the run ends with an error where two name one axis."""
+    """Return `axes`; the run fails if two name the same axis."""
     if length(b, axes, "axes") < 2:
         return axes
     named = convert(b, axis_hits(b, axes, rank), INT64)
@@ -73,7 +73,7 @@ def distinct(b: Builder, axes: Value, rank: int, told: str) -> Value:
 
 
 def flags(b: Builder, axes: Value, rank: int) -> Value:
-    """Return a bool vector of `rank`: whether an axis is among `axes`."""
+    """Return a bool vector of `rank`: whether each axis is among `axes`."""
     hits = convert(b, axis_hits(b, axes, rank), INT64)
     return compare(b, "greater", squeeze(b, b.reduce_sum(hits, axes=[0]), [0]), 0)
 
@@ -116,7 +116,7 @@ def _is_counted(b: Builder, v: Value | None) -> bool:
 
 
 def _of_length(b: Builder, v: Value, n: int, told: str) -> Value:
-    """Return `v`, a row of `n`; the run ends with an error where it has another length."""
+    """Return `v`, a row of `n`; the run fails if it has another length."""
     if _is_counted(b, v) or len(b.dims(v)) != 1:
         return v
     return b.reshape(require_extent(b, v, 0, n, told), dims=[n])
@@ -132,11 +132,11 @@ def strided_slice(
     *,
     clamp_start: bool = False,
 ) -> Value:
-    """Slice by run-time bounds: one gather per axis that may be cut, of indices start + i step.
+    """Slice by run-time bounds: one gather per cut axis, at indices start + i step.
 
-    A start before the first element: Python takes nothing backwards from it, with `clamp_start`
-    it is the first element. Bounds of a length that the run alone knows are those of one axis, or
-    the run ends with an error: exporters cut such out of a list, one at a time.
+    For a start before the first element and a negative step, Python's result is empty; with
+    `clamp_start` the start is the first element. Bounds whose length is known only at run time must
+    be for one axis, else the run fails. Exporters slice them from a list, one at a time.
     """
     rank = len(b.dims(x))
     stated = next((v for v in (starts, ends, axes, steps) if _is_counted(b, v)), None)
@@ -172,7 +172,8 @@ def strided_slice(
             out = _cut(b, out, axis % rank, first, last, step, clamp_start)
         return out
     assert axes is not None
-    axes = distinct(b, axes, rank, "axes of a slice that differ")  # else one entry would be lost
+    # otherwise one entry would be lost
+    axes = distinct(b, axes, rank, "axes of a slice that differ")
     if step_known:
         return b.op("slice", x, starts, ends, convert(b, in_rank(b, axes, rank), INT64))
     one = b.literal(1, INT64) if steps is None else None
@@ -201,31 +202,31 @@ def strided_slice(
 def _cut(
     b: Builder, x: Value, axis: int, start: Value, end: Value, step: Value, clamp_start: bool
 ) -> Value:
-    """x[start:end:step] along `axis`, bounds as Python's slices take them but for clamp_start."""
+    """Return x[start:end:step] along `axis`; bounds are Python's, except for clamp_start."""
     d = extent(b, x, axis)
     back = compare(b, "less", step, 0)
-    top = b.where(back, b.sub(d, 1), d)  # top of a start, and of an end
+    top = b.where(back, b.sub(d, 1), d)  # upper limit of a start and an end
     bottom = b.where(back, b.literal(-1, INT64), b.literal(0, INT64))
 
     def bounded(v: Value, low: Value | int) -> Value:
         v = b.where(compare(b, "less", v, 0), b.add(v, d), v)
         return b.min(b.max(v, low), top)
 
-    # top of no elements is -1 backwards: below `low`, and nothing is taken
+    # the limit of an empty axis is -1 backwards, below `low`: the slice is empty
     first, last = bounded(start, 0 if clamp_start else bottom), bounded(end, bottom)
     index = b.dynamic_range(first, last, step)
     return b.gather(x, index, axis=axis)
 
 
 def gather_or(b: Builder, x: Value, index: Value, axis: int, value: Value) -> Value:
-    """x at `index` along `axis`; `value` where an index is outside."""
+    """Return `x` at `index` along `axis`; `value` for an index outside."""
     d = extent(b, x, axis)
     rank = len(b.dims(x))
     if b.dims(x)[axis] == 0:  # there is nothing to gather
         around = [b.shape(x, 0, axis), b.shape(index), b.shape(x, axis + 1, rank)]
         return b.broadcast_with_dims(value, b.concat(around, axis=0))
     inside = b.logical_and(greater_equal(b, index, 0), compare(b, "less", index, d))
-    if b.dims(x)[axis] == DYN:  # there may be nothing to gather but `value`
+    if b.dims(x)[axis] == DYN:  # the axis may be empty, so that only `value` is gathered
         return b.gather(longer(b, x, axis, value), b.where(inside, index, d), axis=axis)
     safe = b.min(b.max(index, 0), b.sub(d, 1))
     inside = unsqueeze(b, inside, range(1, rank - axis))
@@ -233,7 +234,7 @@ def gather_or(b: Builder, x: Value, index: Value, axis: int, value: Value) -> Va
 
 
 def longer(b: Builder, x: Value, axis: int, value: Value) -> Value:
-    """`x` with one more element along `axis`, which is `value` everywhere."""
+    """Append one element with `value` to `x` along `axis`."""
     rank = len(b.dims(x))
     dims = b.concat([b.shape(x, 0, axis), b.ints([1]), b.shape(x, axis + 1, rank)], axis=0)
     kind = TensorType(b.dtype(x), (*b.dims(x)[:axis], 1, *b.dims(x)[axis + 1 :]))
@@ -241,7 +242,7 @@ def longer(b: Builder, x: Value, axis: int, value: Value) -> Value:
 
 
 def _is_known_positive(b: Builder, v: Value) -> bool:
-    """Return whether a number is known, and is not negative."""
+    """Return whether a number is known and not negative."""
     known = b.const(v)
     return known is not None and int(known.reshape(())) >= 0
 
@@ -275,7 +276,7 @@ def pad_at_run_time(
         index = b.min(b.max(index, 0), b.sub(d, 1))
     elif mode == "wrap":
         index = b.mod(index, d)
-    else:  # reflect: what is ahead of the first element, then what is behind the last
+    else:  # reflect: the part before the first element, then the part after the last
         index = b.max(index, b.neg(index))
         index = b.min(index, b.sub(b.mul(b.sub(d, 1), 2), index))
     if first is not None:

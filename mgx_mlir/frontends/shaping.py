@@ -1,4 +1,4 @@
-"""Reshape, split, slice, expand and tile with extents known or not, for every file format."""
+"""Reshape, split, slice, expand and tile with static or dynamic extents, for every file format."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def reshape_by(b: Builder, x: Value, shape: Value, allowzero: bool) -> Value:
 
 
 def _dims_by_symbols(b: Builder, x: Value, shape: Value, allowzero: bool) -> list[int] | None:
-    """Return what is known of a run-time shape: numbers, 0 for the input's extent in its place, or
+    """Return the known part of a run-time shape: numbers, 0 for the input's extent at its index, or
     DYN.
     """
     wanted = elements_of(b, shape)
@@ -66,8 +66,8 @@ def _dims_by_symbols(b: Builder, x: Value, shape: Value, allowzero: bool) -> lis
 
 
 def elements_of(b: Builder, v: Value) -> list[Int] | None:
-    """Return the elements of a small integer tensor where some dims are dynamic: numbers,
-    expressions.
+    """Return the elements of a small integer tensor as numbers or expressions, if some dims are
+    dynamic.
     """
     return b.probe.elements(v) if b.probe.active else None
 
@@ -109,7 +109,7 @@ def split_static(b: Builder, x: Value, axis: int, sizes: Sequence[int]) -> tuple
 
 
 def split_evenly(b: Builder, x: Value, axis: int, count: int) -> tuple[Value, ...]:
-    """`count` equal parts, the last smaller where it does not divide."""
+    """Split into `count` equal parts, the last smaller if it does not divide."""
     if count < 1:
         raise ModelError(f"expected at least one part, got {count}")
     total = b.dims(x)[axis]
@@ -160,7 +160,7 @@ def slice_known(
     *,
     clamp_start: bool = False,
 ) -> Value:
-    """Slice with everything known but maybe the extents: slice, reverse and step.
+    """Slice with known bounds and maybe dynamic extents: slice, reverse and step.
 
     `clamp_start`: as in runtime_axes.strided_slice.
     """
@@ -224,7 +224,7 @@ def expand(b: Builder, x: Value, shape: Value) -> Value:
 
 
 def _expanded(b: Builder, x: Value, shape: Value) -> Value:
-    """Expand at run time; `x` itself where every extent is its own, or 1, for all sizes."""
+    """Expand at run time; return `x` if every extent is its own, or 1, for all sizes."""
     dims, wanted = b.dims(x), elements_of(b, shape)
     if wanted is None:
         return b.broadcast_with_dims(x, shape)
@@ -245,7 +245,7 @@ def _expanded(b: Builder, x: Value, shape: Value) -> Value:
 
 
 def tile(b: Builder, x: Value, repeats: Value) -> Value:
-    """Make each axis {repeat, extent}, broadcast, and join the pair again."""
+    """Reshape each axis to {1, extent}, broadcast to {repeat, extent}, and join the pair."""
     dims = b.dims(x)
     rank = len(dims)
     if static_dims(b, repeats, "repeats") != (rank,):
@@ -270,7 +270,7 @@ def tile(b: Builder, x: Value, repeats: Value) -> Value:
 
 
 def tile_static(b: Builder, x: Value, repeats: Sequence[int]) -> Value:
-    """Repeat `x` as often along each axis as `repeats` says."""
+    """Repeat `x` along each axis by `repeats`."""
     dims = b.dims(x)
     if any(r < 0 for r in repeats):
         raise ModelError(f"repeats {list(repeats)} has a negative number")

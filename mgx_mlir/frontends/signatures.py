@@ -15,18 +15,18 @@ ImporterT = TypeVar("ImporterT", bound=Importer)
 
 @dataclass(frozen=True)
 class Attributes:
-    """Base of the frozen dataclasses whose fields are attributes that several operators have."""
+    """Base of frozen dataclasses whose fields are attributes shared by several operators."""
 
 
 @dataclass(frozen=True)
 class Signature:
     """Signature of `f(b, node, *operands, **attributes)`.
 
-    `required` operands have no default; there are `most` of them at the most, None where one takes
-    the rest. `attributes` are the keyword parameters with their defaults (REQUIRED: none), a `_`
-    behind the name left out, `kinds` their annotations. `parameters` are the names of the
-    parameters that take them: one that is annotated with a subclass of Attributes, in `groups`,
-    takes those of its fields. An attribute without a parameter is read and means nothing.
+    `required` is the number of operands without a default, `most` the largest number, None for a
+    variadic one. `attributes` are the keyword parameters with their defaults (REQUIRED: none),
+    without a trailing `_`; `kinds` are their annotations. `parameters` maps attributes to the
+    parameters that take them. A parameter annotated with a subclass of Attributes, in `groups`,
+    takes the attributes in its fields. An attribute without a parameter is ignored.
     """
 
     required: int
@@ -51,15 +51,15 @@ class Signature:
 
 @dataclass(frozen=True)
 class Operator(Signature):
-    """One registered operator: its function and what the function's signature says."""
+    """One registered operator: its function, and the facts of the function's signature."""
 
     name: str
     function: Importer
-    structures: bool  # operands may be other than tensors: sequences, maps, strings
+    structures: bool  # operands may be sequences, maps and strings as well as tensors
 
 
 def signature_of(function: Importer) -> Signature:
-    """Return the signature of an operator's function; its first two parameters are no operands."""
+    """Return the signature of an operator's function; its first two parameters are not operands."""
     required, most = 0, 0
     attributes: dict[str, Any] = {}
     parameters: dict[str, str] = {}
@@ -88,8 +88,9 @@ def signature_of(function: Importer) -> Signature:
 
 
 def _group(function: Importer, annotation: object) -> type[Attributes] | None:
-    """Return the group of attributes that a parameter is annotated with."""
-    if isinstance(annotation, str):  # a string under `from __future__ import annotations`
+    """Return the group of attributes in a parameter's annotation."""
+    # annotations are strings under `from __future__ import annotations`
+    if isinstance(annotation, str):
         annotation = getattr(inspect.unwrap(function), "__globals__", {}).get(annotation)
     if isinstance(annotation, type) and issubclass(annotation, Attributes):
         return annotation

@@ -1,6 +1,6 @@
-"""Operators of torch whose arguments torch.onnx drops or takes wrong, written out of others.
+"""Replacements of torch operators whose arguments torch.onnx drops or misreads.
 
-Each takes its operator's own arguments, and returns NotImplemented where torch.onnx is right.
+Each takes its operator's own arguments, and returns NotImplemented if torch.onnx is correct.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 from mgx_mlir.core.errors import UnsupportedModel
 
-# the reductions of losses, by number
+# reductions of losses, by number
 _NONE, _MEAN, _SUM = 0, 1, 2
 
 
@@ -20,7 +20,7 @@ def attention(
     query: Any, key: Any, value: Any, attn_mask: Any = None, dropout_p: float = 0.0,
     is_causal: bool = False, *, scale: float | None = None, enable_gqa: bool = False,
 ) -> Any:  # fmt: skip
-    """Return scaled dot-product attention; torch.onnx takes four dims alone.
+    """Return scaled dot-product attention; torch.onnx supports only rank 4.
 
     Raises UnsupportedModel for dropout, which torch applies in inference too.
     """
@@ -39,7 +39,7 @@ def attention(
         if not enable_gqa:
             return NotImplemented
         return _sdpa(given, attn_mask, is_causal, scale, False)
-    # batches and heads as one dim of heads, which a mask is broadcast along
+    # batches and heads merged to one dim, to which a mask is broadcast
     lead = _torch().broadcast_shapes(*(t.shape[:-2] for t in given))
     flat = [t.expand(*lead, *t.shape[-2:]).reshape(1, -1, *t.shape[-2:]) for t in given]
     if attn_mask is not None and attn_mask.ndim > 2:
@@ -60,7 +60,7 @@ def attention_on_cpu(
     query: Any, key: Any, value: Any, dropout_p: float = 0.0, is_causal: bool = False, *,
     attn_mask: Any = None, scale: float | None = None,
 ) -> tuple[Any, Any]:  # fmt: skip
-    """Return attention, and the logarithms of the sums of its rows."""
+    """Return attention, and the logarithms of its rows' sums."""
     if dropout_p:
         raise UnsupportedModel(f"scaled_dot_product_attention: dropout_p is {dropout_p}, not 0")
     out = _sdpa((query, key, value), attn_mask, is_causal, scale, False)
@@ -80,9 +80,9 @@ def _sums(query: Any, key: Any, mask: Any, causal: bool, scale: float | None) ->
 def scatter_reduce(
     x: Any, dim: int, index: Any, src: Any, reduce: str, *, include_self: bool = True
 ) -> Any:
-    """Return elements reduced into their places; torch.onnx writes no mean, and a wrong limit.
+    """Return a scatter with reductions; torch.onnx has no mean, and a wrong initial extreme.
 
-    Without include_self it begins with the least finite number, also where all are -inf.
+    Without include_self it starts with the least finite number, even if all are -inf.
     """
     torch, cut = _torch(), sources_of(src, index)
     if reduce == "mean":
@@ -100,15 +100,15 @@ def scatter_reduce(
 
 
 def scatter(x: Any, dim: int, index: Any, src: Any) -> Any:
-    """Return elements put into their places, of more sources than there are places."""
+    """Return a scatter whose sources exceed the indices' dims."""
     cut = sources_of(src, index)
     return NotImplemented if cut is src else x.scatter(dim, index, cut)
 
 
 def sources_of(src: Any, index: Any) -> Any:
-    """Return the sources that have a place: torch takes those of the indices' dims."""
+    """Return the sources with an index: torch uses those within the indices' dims."""
     for axis, (have, need) in enumerate(zip(src.shape, index.shape, strict=True)):
-        # symbols by their expressions: to compare them would add a guard
+        # sympy expressions: comparing symbols would add a guard
         have, need = (getattr(getattr(n, "node", None), "expr", n) for n in (have, need))
         if have != need:
             src = src.narrow(axis, 0, index.shape[axis])
@@ -132,7 +132,7 @@ def _greatest(kind: Any) -> Any:
 def index_reduce(
     x: Any, dim: int, index: Any, source: Any, reduce: str, *, include_self: bool = True
 ) -> Any:
-    """Return slices reduced into the places that a list says."""
+    """Return slices reduced at the indices of a list."""
     names = {"mean": "mean", "prod": "prod", "amax": "amax", "amin": "amin"}
     if x.ndim == 0:
         return x.reshape(1).scatter_reduce(
@@ -189,7 +189,7 @@ def avg_pool(
     x: Any, kernel: Sequence[int], stride: Sequence[int] = (), padding: Sequence[int] = (0,),
     ceil_mode: bool = False, count_include_pad: bool = True, divisor: int | None = None,
 ) -> Any:  # fmt: skip
-    """Return averages whose divisor is given."""
+    """Return average pooling with divisor_override."""
     if divisor is None:
         return NotImplemented
     f, n = importlib.import_module("torch.nn.functional"), len(kernel) if len(kernel) > 1 else 0
@@ -200,7 +200,7 @@ def avg_pool(
     pads: list[Any] = []
     for size, k, s, p in zip(x.shape[-n:], kernel, stride, padding, strict=True):
         last = p
-        if ceil_mode:  # windows that begin within the padded input reach beyond it
+        if ceil_mode:  # windows that begin within the padded input extend beyond it
             count = -((k - size - 2 * p) // s) + 1
             count = count - ((count - 1) * s >= size + p)
             last = max((count - 1) * s + k - size - p, p)
@@ -212,7 +212,7 @@ def avg_pool(
 def unique_consecutive(
     x: Any, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
 ) -> tuple[Any, Any, Any]:
-    """Return slices that differ from the one before, where each came from, and how many."""
+    """Return slices that differ from the previous one, each input's index, and the counts."""
     torch = _torch()
     shape = x.shape
     x = x.flatten() if dim is None else x.movedim(dim, 0)
@@ -234,7 +234,7 @@ def unique_consecutive(
 def quantized(
     x: Any, scale: Any, zero_point: Any, quant_min: Any, quant_max: Any, dtype: Any
 ) -> Any:
-    """Return quantised numbers within limits; torch.onnx takes those of the type."""
+    """Return quantised numbers within given limits; torch.onnx uses the type's limits."""
     torch = _torch()
     plain = isinstance(scale, float) and isinstance(zero_point, int)
     if plain and dtype in _short_types():
@@ -260,7 +260,7 @@ def dequantized(
     x: Any, scale: Any, zero_point: Any, quant_min: Any, quant_max: Any, dtype: Any, *,
     out_dtype: Any = None,
 ) -> Any:  # fmt: skip
-    """Return the numbers that quantised ones stand for; torch reads no limits either."""
+    """Return dequantised numbers; torch ignores limits as well."""
     kind = out_dtype or _torch().float32
     plain = isinstance(scale, float) and isinstance(zero_point, int)
     if plain and dtype in _short_types() and kind == _torch().float32:
@@ -274,7 +274,7 @@ def _short_types() -> tuple[Any, ...]:
 
 
 def chosen_scale(x: Any, quant_min: int, quant_max: int, eps: float, dtype: Any) -> tuple[Any, Any]:
-    """Return the scale and the zero point of a range of numbers, and of 0."""
+    """Return the scale and zero point for a range of numbers that includes 0."""
     torch = _torch()
     low, high = x.flatten().amin(0).clamp(max=0), x.flatten().amax(0).clamp(min=0)
     scale = ((high - low) / float(quant_max - quant_min)).clamp(min=eps)
@@ -285,7 +285,7 @@ def chosen_scale(x: Any, quant_min: int, quant_max: int, eps: float, dtype: Any)
 def chosen_symmetric_scale(
     x: Any, quant_min: int, quant_max: int, eps: float, dtype: Any
 ) -> tuple[Any, Any]:
-    """Return the scale of a range around 0; the zero point is 0, or 128 of unsigned types."""
+    """Return the scale for a symmetric range; the zero point is 0, or 128 for unsigned types."""
     torch = _torch()
     most = x.flatten().abs().amax(0)
     scale = (most / (float(quant_max - quant_min) / 2)).clamp(min=eps)
@@ -294,31 +294,31 @@ def chosen_symmetric_scale(
 
 
 def addmm(x: Any, left: Any, right: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
-    """Return a sum with a matmul, of numbers known only at run time."""
+    """Return addmm with run-time factors."""
     if _is_plain(beta) and _is_plain(alpha):
         return NotImplemented
     return x * beta + _scaled(left @ right, alpha)
 
 
 def addbmm(x: Any, left: Any, right: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
-    """Return a sum with matmuls."""
+    """Return addbmm: a sum with batched matmuls, summed over the batch."""
     return _sum(x, lambda: (left @ right).sum(0), beta, alpha)
 
 
 def baddbmm(x: Any, left: Any, right: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
-    """Return a sum with each of many matmuls."""
+    """Return baddbmm: a sum with batched matmuls."""
     return _sum(x, lambda: left @ right, beta, alpha)
 
 
 def addmv(x: Any, matrix: Any, vector: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
-    """Return a sum with a matrix times a vector."""
+    """Return addmv: a sum with a matrix-vector product."""
     return _sum(x, lambda: matrix @ vector, beta, alpha)
 
 
 def _sum(x: Any, product: Callable[[], Any], beta: Any, alpha: Any) -> Any:
-    """Return beta x + alpha product where torch.onnx is wrong.
+    """Return beta x + alpha product, if torch.onnx is wrong.
 
-    It reads x where beta is 0, and takes numbers that only a run knows for attributes.
+    torch.onnx reads x even if beta is 0, and makes run-time numbers attributes.
     """
     if not _is_plain(beta):
         return x * beta + _scaled(product(), alpha)
@@ -333,11 +333,11 @@ def _scaled(x: Any, alpha: Any) -> Any:
 
 
 def _is_plain(number: Any) -> bool:
-    return isinstance(number, int | float)  # not a symbol
+    return isinstance(number, int | float)  # otherwise a symbol
 
 
 def any_of_all(x: Any) -> Any:
-    """Return whether an element is not 0, of none False: torch.onnx takes a maximum."""
+    """Return whether an element is not 0, False for none; torch.onnx computes a maximum."""
     return _any(x, None, keepdim=False)
 
 
@@ -360,7 +360,7 @@ def _any(x: Any, dim: Any, keepdim: bool) -> Any:
 
 
 def fake_quantized(x: Any, scale: Any, zero_point: Any, quant_min: int, quant_max: int) -> Any:
-    """Return what quantised numbers within any limits stand for."""
+    """Return fake quantisation with any limits."""
     torch = _torch()
     wide = x.to(torch.float32)
     found = ((wide * (1.0 / scale)).round() + zero_point).clamp(quant_min, quant_max)
@@ -370,11 +370,11 @@ def fake_quantized(x: Any, scale: Any, zero_point: Any, quant_min: int, quant_ma
 def fake_quantized_channels(
     x: Any, scale: Any, zero_point: Any, axis: int, quant_min: int, quant_max: int
 ) -> Any:
-    """Return what quantised numbers stand for, of scales along an axis."""
+    """Return fake quantisation with scales along an axis."""
     shape = [-1 if dim == axis else 1 for dim in range(x.ndim)]
     parts = scale.reshape(shape), zero_point.reshape(shape)
     return fake_quantized(x, *parts, quant_min, quant_max)
 
 
 def _torch() -> Any:
-    return importlib.import_module("torch")  # the maker of the program has it
+    return importlib.import_module("torch")  # already imported: the program is torch's

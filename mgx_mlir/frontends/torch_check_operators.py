@@ -1,6 +1,6 @@
-"""Operators for checks of values in torch's graphs, and how torch.onnx writes them.
+"""Torch operators for value checks in graphs, and their translations to ONNX.
 
-They stand in a domain of this package, which `onnx/ops/torch_checks.py` imports.
+They are in a domain of this package, which `onnx/ops/torch_checks.py` imports.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from functools import cache
 from typing import Any
 
 DOMAIN = "mgx_mlir.torch"  # domain in ONNX
-NO_LIMIT = -1  # number of values where none is stated
+NO_LIMIT = -1  # stands for an unlimited number of values
 _SPACE = "mgx_mlir"  # namespace in torch
-_HELD: list[Any] = []  # libraries: torch forgets operators with them
+_HELD: list[Any] = []  # libraries, kept alive: torch drops operators with their library
 
 
 @dataclass(frozen=True)
 class CheckOperators:
-    """The operators of torch that stand for checks."""
+    """Torch operators that represent checks."""
 
     within: Any
     require: Any
@@ -28,8 +28,8 @@ class CheckOperators:
 
 @cache
 def check_operators() -> CheckOperators:
-    """Return the operators, defined at the first call; they live as long as the process."""
-    torch: Any = importlib.import_module("torch")  # the maker of the program has it
+    """Return the operators, defined at the first call and for the life of the process."""
+    torch: Any = importlib.import_module("torch")  # already imported: the program is torch's
     library = torch.library.Library(_SPACE, "FRAGMENT")
     library.define(
         "within(Tensor x, Tensor? of, int dim, int low, SymInt below, bool wraps, str what, "
@@ -45,7 +45,7 @@ def check_operators() -> CheckOperators:
 
 
 def check_translations() -> dict[Any, Callable[..., Any]]:
-    """Return how torch.onnx is to write the operators."""
+    """Return torch.onnx's translations of the operators."""
     kinds = check_operators()
 
     def within(x, of, dim, low, below, wraps, what, operator):
@@ -61,11 +61,11 @@ def check_translations() -> dict[Any, Callable[..., Any]]:
 
 @cache
 def _onnx(name: str) -> Any:
-    """Return an operator of the domain, as onnxscript calls it."""
-    defs: Any = importlib.import_module("onnx").defs  # who exports has it
-    values: Any = importlib.import_module("onnxscript").values  # likewise
+    """Return an operator of the domain in the form that onnxscript calls."""
+    defs: Any = importlib.import_module("onnx").defs  # installed with the exporter
+    values: Any = importlib.import_module("onnxscript").values  # installed with the exporter
     schema = defs.OpSchema
-    kinds = defs.get_schema("Identity").type_constraints[0].allowed_type_strs  # any
+    kinds = defs.get_schema("Identity").type_constraints[0].allowed_type_strs  # any type
     if name == "Within":
         operands, attributes = ("x", "of", "below"), ("dim", "low", "wraps", "what", "operator")
     else:

@@ -1,7 +1,7 @@
-"""Checks of values in exported torch programs: assertions of a model, and limits of indices.
+"""Value checks in exported torch programs: assertions of a model, and limits of indices.
 
-torch.onnx leaves assertions out, and its Gather reads a negative index from the end. Each check
-becomes an operator of this package, which its importer of ONNX reads.
+torch.onnx drops assertions, and its Gather reads a negative index from the end. Each check becomes
+an operator of this package, which our ONNX importer supports.
 """
 
 from __future__ import annotations
@@ -16,26 +16,26 @@ from typing import Any
 from mgx_mlir.core.errors import UnsupportedModel
 from mgx_mlir.frontends.torch_check_operators import NO_LIMIT, check_operators
 
-_ANY = NO_LIMIT  # also: position of what a check does not have
+_ANY = NO_LIMIT  # also the index of an absent argument
 
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits of an integer operand: [low, n) with n from a dim of another operand."""
+    """Limits of an integer operand: [low, n), with n a dim of another operand."""
 
-    index: int  # position of the operand
-    of: int = 0  # position of the operand that has the dim
-    dim: int | None = None  # the dim; None: argument 1 tells it
+    index: int  # index of the operand
+    of: int = 0  # index of the operand with the dim
+    dim: int | None = None  # the dim; None: argument 1 has it
     low: int = 0
-    wraps: bool = False  # negative ones count from the end
-    number: int = _ANY  # position of an argument that is n itself
-    open: bool = False  # no n
+    wraps: bool = False  # negative values count from the end
+    number: int = _ANY  # index of an argument that is n itself
+    open: bool = False  # no upper limit
     what: str = "indices"
 
 
 _ALONG = Limits(2)
 _WRAPPING = Limits(2, wraps=True)
-# names without overload, and without the `_` of those that write in place
+# names without overload, and without the `_` of in-place versions
 _LIMITS: Mapping[str, Limits] = {
     "aten::embedding": Limits(1, dim=0),
     "aten::embedding_bag": Limits(1, dim=0),
@@ -58,18 +58,18 @@ _OVERLOADS: Mapping[str, Limits] = {
     "aten::repeat_interleave.self_Tensor": _REPEATS,
     "aten::repeat_interleave.Tensor": Limits(0, open=True, what="repeats"),
 }
-_INDEXED = {"aten::index", "aten::index_put"}  # with a list of indices, some None or bool
+_INDEXED = {"aten::index", "aten::index_put"}  # operators with a list of indices, some None or bool
 _ASSERTIONS = {
     "aten::_assert_async", "aten::_assert_async.msg", "aten::_assert_scalar",
 }  # fmt: skip
-# text of an assertion that a trace makes
+# text of an assertion from torch's trace
 _OF_TRACE = re.compile(r"Runtime assertion failed for expression (.*) on node ")
-# operators that give sizes: 0 or more
+# operators that return sizes: 0 or more
 _SIZES = {"aten::sym_size.int", "aten::sym_numel"}
 
 
 def with_index_checks(model: Any) -> Any:
-    """Return an ExportedProgram whose indices are checked; itself where none is to be."""
+    """Return an ExportedProgram with checked indices; the same one if there are none."""
     if not any(_indices(n) for g in _graphs(model.graph_module) for n in g.nodes):
         return model
     model = _copied(model)
@@ -82,10 +82,10 @@ def with_index_checks(model: Any) -> Any:
 
 
 def stated_bounds(model: Any) -> frozenset[int]:
-    """Return the numbers that a program states as bounds of sizes that a run tells.
+    """Return the numbers that a program asserts as bounds of run-time sizes.
 
-    Without those that are no less than the number of elements that the operator reads: torch states
-    these itself, and states the mask's number where masked_select broadcasts.
+    Bounds of at least the operator's number of elements are left out: torch adds these itself, and
+    uses the mask's number when masked_select broadcasts.
     """
     return frozenset(
         n.args[1]
@@ -96,7 +96,7 @@ def stated_bounds(model: Any) -> frozenset[int]:
 
 
 def with_assertions(model: Any, bounds: frozenset[int]) -> Any:
-    """Return an ExportedProgram whose results wait for its assertions; itself without any.
+    """Return an ExportedProgram whose results depend on its assertions; the same one without any.
 
     bounds: `stated_bounds` of the program before torch decomposed it. Raises UnsupportedModel for
     an assertion in a graph without tensors as results.
@@ -119,28 +119,28 @@ def with_assertions(model: Any, bounds: frozenset[int]) -> Any:
 
 
 def _graphs(module: Any) -> Iterator[Any]:
-    """List the graphs of a module, those of its branches and bodies too."""
+    """Return the graphs of a module, including those of its branches and bodies."""
     for part in module.modules():
         if hasattr(part, "graph"):
             yield part.graph
 
 
 def _copied(model: Any) -> Any:
-    """Return an ExportedProgram with graphs of its own: others may hold the one that is given."""
+    """Return an ExportedProgram with copied graphs: the given ones may be shared."""
     copy = importlib.import_module("copy")
     signature = copy.deepcopy(model.graph_signature)
     return model._update(_copied_module(model.graph_module), signature)
 
 
 def _copied_module(module: Any) -> Any:
-    fx: Any = importlib.import_module("torch.fx")  # the maker of the program has it
+    fx: Any = importlib.import_module("torch.fx")  # already imported: the program is torch's
     graph = fx.Graph()
     (output,) = (n for n in module.graph.nodes if n.op == "output")
     made: dict[Any, Any] = {}
     results = graph.graph_copy(module.graph, made)
     graph.output(results).meta = dict(output.meta)
     for before, after in made.items():
-        after.name = before.name  # signatures go by names, which a copy may change ('input')
+        after.name = before.name  # signatures refer to names, which a copy may change ('input')
     graph.set_codegen(module.graph._codegen)
     copy = fx.GraphModule(module, graph)
     copy.meta = dict(module.meta)
@@ -151,7 +151,7 @@ def _copied_module(module: Any) -> Any:
 
 
 def _indices(node: Any) -> Iterator[tuple[Limits, int | None]]:
-    """List the checks of a node's operands: limits, and the index in a list of indices."""
+    """Return the checks of a node's operands: limits, and the index in a list of indices."""
     if node.op != "call_function" or not hasattr(node.target, "_schema"):
         return
     full = node.target.name()
@@ -186,7 +186,7 @@ def _value(node: Any) -> Any:
 
 
 def _of_value(node: Any) -> dict[str, Any]:
-    """Return what the trace knows of a node's value; the node alone makes its sizes."""
+    """Return a node's value in the trace; its sizes are new symbols of this node alone."""
     return {k: v for k, v in node.meta.items() if k != "unbacked_bindings"}
 
 
@@ -195,7 +195,7 @@ def _rank(node: Any) -> int:
 
 
 def _check(graph: Any, node: Any, limits: Limits, part: int | None) -> None:
-    """Have a node read an operand behind its check."""
+    """Make a node read an operand through its check."""
     operand = node.args[limits.index]
     index = operand if part is None else operand[part]
     of, dim, below = None, 0, _ANY
@@ -219,7 +219,7 @@ def _check(graph: Any, node: Any, limits: Limits, part: int | None) -> None:
 
 
 def _assertions(graph: Any, bounds: frozenset[int]) -> list[tuple[Any, str]]:
-    """Return what a graph asserts of values: conditions, and what they say."""
+    """Return a graph's assertions about values: conditions, and their messages."""
     found: list[tuple[Any, str]] = []
     for node in graph.nodes:
         if node.op != "call_function" or not hasattr(node.target, "_schema"):
@@ -235,7 +235,7 @@ def _assertions(graph: Any, bounds: frozenset[int]) -> list[tuple[Any, str]]:
 
 
 def _of_sizes(condition: Any, bounds: frozenset[int]) -> bool:
-    """Return whether a condition is about sizes of inputs, or no more than an operator gives.
+    """Return whether a condition only concerns sizes of inputs, or facts that operators guarantee.
 
     Conditions on sizes of inputs are rules of the program (torch_conditions.py).
     """
@@ -251,20 +251,20 @@ def _of_sizes(condition: Any, bounds: frozenset[int]) -> bool:
 
 
 def _bounds_size(node: Any) -> bool:
-    """Return whether a node says that a size is at most a known number."""
+    """Return whether a node asserts that a size is at most a known number."""
     if getattr(node.target, "__name__", "") != "le" or len(node.args) != 2:
         return False
     return isinstance(node.args[1], int) and _is_size(node.args[0])
 
 
 def _most_elements(node: Any) -> float:
-    """Return the number of elements of the largest operand of known dims; infinity without."""
+    """Return the element count of the largest operand of known dims; infinity without one."""
     shapes = (_value(n).shape for n in node.all_input_nodes if hasattr(_value(n), "dtype"))
     return max((math.prod(s) for s in shapes if all(type(d) is int for d in s)), default=math.inf)
 
 
 def _numbers(node: Any) -> set[Any]:
-    """Return the numbers that a number is made of, itself too; a trace knows no values of them."""
+    """Return the symbols in a number, itself included; a trace has no values of them."""
     found, left = set[Any](), [node]
     while left:
         n = left.pop()
@@ -284,7 +284,7 @@ def _is_size(node: Any) -> bool:
 
 
 def _require(graph: Any, conditions: Sequence[tuple[Any, str]]) -> tuple[Any, Any]:
-    """Have a result wait for conditions; return what it was, and what it is."""
+    """Make a result depend on conditions; return the former and the new result."""
     (output,) = (n for n in graph.nodes if n.op == "output")
     flat = output.args[0] if isinstance(output.args[0], tuple | list) else (output.args[0],)
     tensors = [n for n in flat if hasattr(_value(n), "dtype")]

@@ -1,7 +1,7 @@
-"""Conditions on sizes under which torch traced a program, as rules of the program.
+"""Conditions on sizes under which torch traced a program, as size rules of the program.
 
-torch.export notes each comparison of sizes by which a trace took one way: in the model (`if
-x.shape[0] > 3`), in operators, and in the decompositions of torch.onnx and of ours.
+torch.export records each comparison of sizes that selected a path of the trace. These are in the
+model (`if x.shape[0] > 3`), in operators, and in the decompositions of torch.onnx and ours.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 from mgx_mlir.core.errors import UnsupportedModel
 from mgx_mlir.programs.size_rules import SIZE, Form, SizeRule
 
-# functions of sympy and of torch's own for sizes, by name -> operators of rules
+# functions of sympy and torch on sizes, by name -> operators of rules
 _OPERATORS = {
     "Add": "+", "Mul": "*", "FloorDiv": "//", "CleanDiv": "//", "Mod": "%", "PythonMod": "%",
     "IntTrueDiv": "/", "FloatTrueDiv": "/", "Equality": "==", "Unequality": "!=",
@@ -21,21 +21,21 @@ _OPERATORS = {
     "Min": "min", "ToFloat": "float", "FloorToInt": "floor", "CeilToInt": "ceil",
     "TruncToInt": "trunc", "RoundToInt": "round", "floor": "floor", "ceiling": "ceil",
 }  # fmt: skip
-# the program has these as operators, of any length; torch unrolls them to find their shapes
+# operators with dynamic length in programs; torch unrolls them to infer their shapes
 _RECURRENT = {"aten.lstm.input", "aten.gru.input", "aten.rnn_tanh.input", "aten.rnn_relu.input"}
 _TURNED = {"GreaterThan": "<=", "StrictGreaterThan": "<"}
-_LARGEST_POWER = 8  # larger ones of sizes overflow
+_LARGEST_POWER = 8  # larger powers of sizes overflow
 
 
 def size_rules(exported: Any, names: Sequence[str]) -> list[SizeRule]:
-    """Return the conditions on the inputs of an ExportedProgram, which `names` has in order.
+    """Return the conditions on the inputs of an ExportedProgram; `names` has them in order.
 
-    Raises UnsupportedModel for a condition that no rule states.
+    Raises UnsupportedModel for a condition that no rule can express.
     """
-    sympy: Any = importlib.import_module("sympy")  # torch has it
+    sympy: Any = importlib.import_module("sympy")  # installed with torch
     sources: dict[Any, Form] = {}
     environments: dict[int, Any] = {}
-    strides: set[Any] = set()  # a program takes elements in order, however an input lies
+    strides: set[Any] = set()  # strides do not matter: a program takes elements in row-major order
     given = [n for n in exported.graph.nodes if n.op == "placeholder" and n.name in names]
     for node in given:
         value, at = node.meta.get("val"), names.index(node.name)
@@ -50,13 +50,13 @@ def size_rules(exported: Any, names: Sequence[str]) -> list[SizeRule]:
     found: dict[Any, None] = {}
     loops = any(str(n.target) in _RECURRENT for n in exported.graph.nodes)
     for environment in environments.values():
-        # an argument that is a constant is no input: its symbol stands for the number
+        # a constant argument is no input: its symbol is the number
         known = {s: n for s, n in environment.replacements.items() if s not in sources}
         guards = (g for g in environment.guards if not (loops and _of_a_loop(g)))
         found.update(dict.fromkeys(g.expr.xreplace(known) for g in guards))
     stated = {s for c in found if len(c.free_symbols) == 1 for s in c.free_symbols}
     for symbol, limits in exported.range_constraints.items():
-        # the program may come from a file, which has no more than these; others are of data
+        # a program from a file has only these guards; others concern data
         if symbol in sources and symbol not in stated:
             found.update(dict.fromkeys(_limits(symbol, limits)))
     strides -= sources.keys()
@@ -65,12 +65,14 @@ def size_rules(exported: Any, names: Sequence[str]) -> list[SizeRule]:
 
 
 def _of_a_loop(guard: Any) -> bool:
-    """Return whether a guard is of an operator's own decomposition, run for its shapes."""
+    """Return whether a guard comes from the decomposition of a loop that only infers shapes."""
     return getattr(guard.sloc.framework_loc, "name", "") == "decompose"
 
 
 def _limits(symbol: Any, limits: Any) -> list[Any]:
-    """Return the conditions of a symbol's range: torch begins each dynamic dim at 2, for 0."""
+    """Return the conditions of a symbol's range; torch's minimum of 2 for dynamic dims stands for
+    0.
+    """
     found = [symbol >= limits.lower] if limits.lower > 2 else []
     if limits.upper.is_Integer:
         found.append(symbol <= limits.upper)

@@ -1,7 +1,7 @@
-"""Fast paths of torch.nn's inference, made of operators that torch.onnx knows.
+"""Inference fast paths of torch.nn, decomposed to operators that torch.onnx knows.
 
-nn.TransformerEncoderLayer and nn.MultiheadAttention call one operator each where nothing is
-trained (torch 2.13, aten/src/ATen/native/transformers).
+In inference nn.TransformerEncoderLayer and nn.MultiheadAttention call one operator each (torch
+2.13, aten/src/ATen/native/transformers).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ def encoder_layer(
     shift1: Any, scale2: Any, shift2: Any, inner: Any, inner_bias: Any, outer: Any,
     outer_bias: Any, mask: Any = None, mask_type: int | None = None,
 ) -> Any:  # fmt: skip
-    """Return what aten::_transformer_encoder_layer_fwd does: attention, then two products."""
+    """Return aten::_transformer_encoder_layer_fwd: attention, then two linear layers."""
     f = _functional()
 
     def attended(v: Any) -> Any:
@@ -50,9 +50,9 @@ def attention(
     projection: Any, projection_bias: Any, mask: Any = None, need_weights: bool = True,
     average: bool = True, mask_type: int | None = None,
 ) -> tuple[Any, Any]:  # fmt: skip
-    """Return what aten::_native_multi_head_attention does, of {batch, length, width}.
+    """Return aten::_native_multi_head_attention of {batch, length, width}.
 
-    A mask hides where it is not 0; weights are empty unless they are needed.
+    A nonzero mask element hides a key; the returned weights are empty unless requested.
     """
     torch, f = importlib.import_module("torch"), _functional()
     biases = (None,) * 3 if packed_bias is None else packed_bias.chunk(3)

@@ -1,4 +1,4 @@
-"""Functions of tensors that torch.onnx has no operator for, of those that it has."""
+"""Functions of tensors that torch.onnx lacks, made of operators that it has."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _TRAINING = "it takes the statistics of training; call model.eval()"
 
 
 def power(x: Any, y: Any) -> Any:
-    """Return a power of two types: torch.onnx gives that of x."""
+    """Return a power of operands of two types; torch.onnx returns the type of x."""
     kind = _torch().result_type(x, y)
     return NotImplemented if x.dtype == y.dtype == kind else x.to(kind).pow(y.to(kind))
 
@@ -20,37 +20,37 @@ def power(x: Any, y: Any) -> Any:
 def reversed_difference(x: Any, other: Any, alpha: Any = 1) -> Any:
     """Return other - alpha * x.
 
-    torch.onnx has none for a number of another kind: `1.0 - mask` of integers (torch 2.13).
+    torch.onnx lacks it for a number of another kind: `1.0 - mask` of integers (torch 2.13).
     """
     kind = _torch().result_type(x, other)
     return NotImplemented if kind == x.dtype else x.to(kind).mul(-alpha).add(other)
 
 
 def softmax(x: Any, dim: int, dtype: Any = None) -> Any:
-    """Return a softmax in another type: torch.onnx converts what it gives, not what it takes."""
+    """Return a softmax in another type; torch.onnx converts the result instead of the operand."""
     return NotImplemented if dtype in (None, x.dtype) else x.to(dtype).softmax(dim)
 
 
 def log_softmax(x: Any, dim: int, dtype: Any = None) -> Any:
-    """Return the logarithm of a softmax in another type."""
+    """Return a log softmax in another type."""
     return NotImplemented if dtype in (None, x.dtype) else x.to(dtype).log_softmax(dim)
 
 
 def stable_sort(x: Any, *, stable: bool | None, dim: int = -1, descending: bool = False) -> Any:
-    """Return a sort: ONNX keeps the order of equals in every one."""
+    """Return a stable sort; every sort of ONNX is stable."""
     return _torch().sort(x, dim=dim, descending=descending)
 
 
 def stable_argsort(x: Any, *, stable: bool, dim: int = -1, descending: bool = False) -> Any:
-    """Return where the elements of a sort come from."""
+    """Return the source indices of a stable sort."""
     return _torch().sort(x, dim=dim, descending=descending)[1]
 
 
 def grouped_product(rows: Any, matrices: Any, ends: Any = None, *more: Any, **named: Any) -> Any:
-    """Return rows times the matrices of their groups; ends: where each group of rows ends.
+    """Return a grouped matmul; ends: the end row of each group.
 
-    Rows after the last group are 0. Every row is multiplied with every matrix: groups have sizes
-    that only a run knows.
+    Rows after the last group are 0. Every row is multiplied by every matrix, because group sizes
+    are dynamic.
     """
     if ends is None or more or named or [rows.ndim, matrices.ndim, ends.ndim] != [2, 3, 1]:
         return NotImplemented
@@ -63,7 +63,7 @@ def grouped_product(rows: Any, matrices: Any, ends: Any = None, *more: Any, **na
 
 
 def is_in(x: Any, among: Any, *, assume_unique: bool = False, invert: bool = False) -> Any:
-    """Return where elements are among others: torch takes a sort for more than a few."""
+    """Return whether elements are in a set; torch sorts for larger sets."""
     torch = _torch()
     x, among = torch.as_tensor(x), torch.as_tensor(among)
     found = (x.unsqueeze(-1) == among.flatten()).any(-1)
@@ -74,7 +74,7 @@ def search_sorted(
     edges: Any, values: Any, *, out_int32: bool = False, right: bool = False,
     side: str | None = None, sorter: Any = None,
 ) -> Any:  # fmt: skip
-    """Return how many of sorted edges are below each value, or not above it."""
+    """Return the number of sorted edges below each value, or not above it."""
     torch = _torch()
     if sorter is not None:
         edges = edges.gather(-1, sorter)
@@ -85,9 +85,9 @@ def search_sorted(
 
 
 def bucket(x: Any, edges: Any, *, out_int32: bool = False, right: bool = False) -> Any:
-    """Return the buckets of values between edges of a number that only a run knows.
+    """Return the bucket of each value, for a dynamic number of edges.
 
-    Torch's decomposition takes the steps of a search, as many as the edges of the trace need.
+    Torch's decomposition unrolls a search, with as many steps as the trace's edges need.
     """
     if isinstance(edges.shape[0], int):
         return NotImplemented
@@ -104,7 +104,7 @@ def hypotenuse(x: Any, y: Any) -> Any:
 
 
 def with_sign(x: Any, y: Any) -> Any:
-    """Return the size of x with the sign of y."""
+    """Return the magnitude of x with the sign of y."""
     torch = _torch()
     size = x.abs()
     return torch.where(torch.signbit(torch.as_tensor(y)), -size, size)
@@ -114,7 +114,7 @@ def leaky_mean(
     x: Any, lower: float = 1 / 8, upper: float = 1 / 3, training: bool = False,
     generator: Any = None,
 ) -> Any:  # fmt: skip
-    """Return what a randomised leaky ReLU is in inference. Raises UnsupportedModel in training."""
+    """Return rrelu in inference, a leaky ReLU. Raises UnsupportedModel in training."""
     if training:
         raise UnsupportedModel("rrelu: it draws slopes as in training; call model.eval()")
     return importlib.import_module("torch.nn.functional").leaky_relu(x, (lower + upper) / 2)
@@ -133,7 +133,7 @@ def selected(x: Any, mask: Any) -> Any:
 
 
 def kth_value(x: Any, k: Any, dim: int = -1, keepdim: bool = False) -> tuple[Any, Any]:
-    """Return the k-th smallest of a dim (1 is the smallest), and where it is."""
+    """Return the k-th smallest element of a dim (1 is the smallest), and its index."""
     if x.ndim == 0:
         return x.clone(), _torch().zeros_like(x, dtype=_torch().int64)
     values, places = _torch().sort(x, dim=dim)
@@ -143,7 +143,7 @@ def kth_value(x: Any, k: Any, dim: int = -1, keepdim: bool = False) -> tuple[Any
 
 
 def median(x: Any, dim: int | None = None, keepdim: bool = False) -> Any:
-    """Return the lower median of all elements, or of a dim with its place; NaN where one is."""
+    """Return the lower median of all elements, or of a dim with its index; NaN if one is NaN."""
     torch = _torch()
     whole, dim = dim is None, -1 if dim is None else dim
     x = x.flatten() if whole else x
@@ -154,7 +154,7 @@ def median(x: Any, dim: int | None = None, keepdim: bool = False) -> Any:
 
 
 def median_of_numbers(x: Any, dim: int | None = None, keepdim: bool = False) -> Any:
-    """Return nanmedian: the lower median of what is not NaN, of a dim with its place."""
+    """Return nanmedian: the lower median without NaN, of a dim with its index."""
     torch = _torch()
     whole, dim = dim is None, -1 if dim is None else dim
     keepdim = keepdim and not whole and x.ndim > 0
@@ -168,9 +168,9 @@ def median_of_numbers(x: Any, dim: int | None = None, keepdim: bool = False) -> 
 
 
 def most_frequent(x: Any, dim: int = -1, keepdim: bool = False) -> tuple[Any, Any]:
-    """Return the value that is most often in a dim, the least of several, and its last place.
+    """Return the most frequent value of a dim, the least of several, and its last index.
 
-    Memory is squared in the extent.
+    Memory is quadratic in the extent.
     """
     torch = _torch()
     if x.ndim == 0:
@@ -186,7 +186,7 @@ def most_frequent(x: Any, dim: int = -1, keepdim: bool = False) -> tuple[Any, An
 
 
 def running_product(x: Any, dim: int, *, dtype: Any = None) -> Any:
-    """Return products of all elements up to each of a dim."""
+    """Return cumulative products along a dim."""
     torch = _torch()
     kind = dtype or (x.dtype if x.is_floating_point() else torch.int64)
     if x.ndim == 0:
@@ -196,12 +196,12 @@ def running_product(x: Any, dim: int, *, dtype: Any = None) -> Any:
 
 
 def running_maximum(x: Any, dim: int) -> tuple[Any, Any]:
-    """Return the largest up to each element of a dim, and the last place where it is."""
+    """Return cumulative maxima along a dim, and the last index of each."""
     return _running_extreme(x, dim, largest=True)
 
 
 def running_minimum(x: Any, dim: int) -> tuple[Any, Any]:
-    """Return the smallest up to each element of a dim, and the last place where it is."""
+    """Return cumulative minima along a dim, and the last index of each."""
     return _running_extreme(x, dim, largest=False)
 
 
@@ -209,7 +209,7 @@ def batch_norm(
     x: Any, scale: Any, shift: Any, mean: Any, variance: Any, training: bool, momentum: float,
     epsilon: float, cudnn_enabled: bool = True,
 ) -> Any:  # fmt: skip
-    """Return a batch norm that keeps no statistics: it takes those of its input."""
+    """Return a batch norm without running statistics: it uses its input's."""
     if mean is not None or not training:
         return NotImplemented
     axes = [i for i in range(x.ndim) if i != 1]
@@ -225,9 +225,9 @@ def native_batch_norm(
     x: Any, scale: Any, shift: Any, mean: Any, variance: Any, training: bool, momentum: float,
     epsilon: float,
 ) -> tuple[Any, Any, Any]:  # fmt: skip
-    """Return a batch norm, and in training the statistics that it took.
+    """Return a batch norm, and in training the input's statistics.
 
-    Raises UnsupportedModel where it writes to the statistics that it is given.
+    Raises UnsupportedModel if it writes to running statistics.
     """
     if not training:
         aten, none = _torch().ops.aten, x.new_zeros(0)
@@ -245,7 +245,7 @@ def native_batch_norm(
 
 
 def functional_batch_norm(*arguments: Any) -> tuple[Any, ...]:
-    """Return a batch norm and the statistics that it is given: in training it would change them."""
+    """Return a batch norm and the unchanged running statistics; training would change them."""
     return *native_batch_norm(*arguments), arguments[3].clone(), arguments[4].clone()
 
 
@@ -253,7 +253,7 @@ def instance_norm(
     x: Any, scale: Any, shift: Any, mean: Any, variance: Any, use_input_stats: bool,
     momentum: float, epsilon: float, cudnn_enabled: bool = True,
 ) -> Any:  # fmt: skip
-    """Refuse the instance norm that writes to the statistics that it is given."""
+    """Refuse an instance norm that writes to running statistics."""
     if use_input_stats and mean is not None:
         raise UnsupportedModel(f"instance_norm: {_TRAINING}")
     return NotImplemented
@@ -263,7 +263,7 @@ def native_group_norm(
     x: Any, scale: Any, shift: Any, count: Any, channels: Any, size: Any, groups: int,
     epsilon: float,
 ) -> Any:  # fmt: skip
-    """Return a group norm of no images, and its statistics."""
+    """Return a group norm without images, and its statistics."""
     if not isinstance(count, int) or count:
         return NotImplemented
     none = x.new_zeros((0, groups))
@@ -283,7 +283,7 @@ def _running_extreme(x: Any, dim: int, largest: bool) -> tuple[Any, Any]:
 
 
 def _worst(kind: Any, largest: bool) -> float | int:
-    """Return what no number of a type is below, or above."""
+    """Return the least, or greatest, number of a type."""
     if kind.is_floating_point:
         return -math.inf if largest else math.inf
     limits = _torch().iinfo(kind)
@@ -291,9 +291,9 @@ def _worst(kind: Any, largest: bool) -> float | int:
 
 
 def _up_to_each(x: Any, dim: int) -> tuple[Any, Any, Any]:
-    """Return x with a dim last, and before it again; which elements are up to each; places.
+    """Return x with a dim last, and its inverse; the mask of earlier elements; indices.
 
-    Memory is squared in the extent: torch.onnx has no scan but of sums.
+    Memory is quadratic in the extent: the only scan of torch.onnx is a sum.
     """
     torch = _torch()
     x = x.movedim(dim, -1)
@@ -303,4 +303,4 @@ def _up_to_each(x: Any, dim: int) -> tuple[Any, Any, Any]:
 
 
 def _torch() -> Any:
-    return importlib.import_module("torch")  # the maker of the program has it
+    return importlib.import_module("torch")  # already imported: the program is torch's

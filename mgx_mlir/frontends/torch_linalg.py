@@ -1,8 +1,8 @@
-"""Factorisations and solutions of linear systems in torch, unrolled over the rows of a matrix.
+"""Matrix factorisations and linear solvers of torch, unrolled over the rows of a matrix.
 
-Each takes its operator's own arguments. Sizes of matrices are known at compilation, and at most 64;
-batches are any. What torch raises of a singular matrix only a run could: results are infinite or
-NaN there, and `info` of the operators that give it is LAPACK's.
+Each takes its operator's own arguments. Sizes of matrices are static, and at most 64; batch dims
+may be dynamic. Torch raises errors for singular matrices; here results are infinite or NaN, and
+`info`, for operators that return it, is LAPACK's.
 """
 
 from __future__ import annotations
@@ -12,23 +12,23 @@ from typing import Any
 
 from mgx_mlir.core.errors import UnsupportedModel
 
-_MOST = 64  # rows: each is a step of its own in the program, as of ONNX's Det
+_MOST = 64  # largest matrix; each row is a step in the program, as for ONNX's Det
 
 
 def inverse(a: Any, *, check_errors: bool = False) -> tuple[Any, Any]:
-    """Return linalg.inv_ex: the inverse, and the number of the pivot that is 0."""
+    """Return linalg.inv_ex: the inverse, and the index of a zero pivot."""
     factors, order, _, info = _lu("linalg_inv_ex", a)
     eye = _torch().eye(a.shape[-1], dtype=a.dtype).expand(a.shape)
     return _from_lu(factors, _rows(eye, order)), info
 
 
 def plain_inverse(a: Any) -> Any:
-    """Return linalg.inv, without the check that raises."""
+    """Return linalg.inv, without the check for singular matrices."""
     return inverse(a)[0]
 
 
 def plain_solution(a: Any, b: Any, *, left: bool = True) -> Any:
-    """Return linalg.solve, without the check that raises."""
+    """Return linalg.solve, without the check for singular matrices."""
     return solution(a, b, left=left)[0]
 
 
@@ -51,13 +51,13 @@ def solution(
 
 
 def lu_factors(a: Any, *, pivot: bool = True, check_errors: bool = False) -> tuple[Any, Any, Any]:
-    """Return linalg.lu_factor_ex: L and U in one matrix, the rows that changed places, info."""
+    """Return linalg.lu_factor_ex: L and U in one matrix, the pivots, info."""
     factors, _, pivots, info = _lu("linalg_lu_factor_ex", a, pivot)
     return factors, pivots, info
 
 
 def plain_lu_factors(a: Any, *, pivot: bool = True) -> tuple[Any, Any]:
-    """Return linalg.lu_factor, without the check that raises."""
+    """Return linalg.lu_factor, without the check for singular matrices."""
     return lu_factors(a, pivot=pivot)[:2]
 
 
@@ -70,7 +70,7 @@ def lu(a: Any, *, pivot: bool = True) -> tuple[Any, Any, Any]:
 def unpacked_lu(
     factors: Any, pivots: Any, unpack_data: bool = True, unpack_pivots: bool = True
 ) -> tuple[Any, Any, Any]:
-    """Return lu_unpack: P, L and U of factors that lu_factor gave; empty what is not asked for."""
+    """Return lu_unpack: P, L and U from the result of lu_factor; unrequested ones are empty."""
     m, _ = _sizes("lu_unpack", factors)
     p, lower, upper = _unpacked(factors, _order_of(pivots, m))
     none = factors.new_zeros(0)
@@ -83,13 +83,13 @@ def _unpacked(factors: Any, order: Any) -> tuple[Any, Any, Any]:
     m, n = factors.shape[-2:]
     least = min(m, n)
     lower = factors[..., :least].tril(-1) + torch.eye(m, least, dtype=factors.dtype)
-    # row i of L U is row order[i] of what was factored
+    # row i of L U is row order[i] of the factored matrix
     places = order.unsqueeze(-2) == torch.arange(m).unsqueeze(-1)
     return places.to(factors.dtype), lower, factors[..., :least, :].triu()
 
 
 def _order_of(pivots: Any, m: int) -> Any:
-    """Return the order of rows after the exchanges that LAPACK's pivots list."""
+    """Return the order of rows after the exchanges in LAPACK's pivots."""
     at = _torch().arange(m)
     order = at.expand(*pivots.shape[:-1], m)
     for k in range(pivots.shape[-1]):
@@ -133,7 +133,7 @@ def sign_and_log_of_det(a: Any) -> tuple[Any, Any, Any, Any]:
 def lu_solution(
     factors: Any, pivots: Any, b: Any, *, left: bool = True, adjoint: bool = False
 ) -> Any:
-    """Return linalg.lu_solve: the solution by factors that lu_factor gave."""
+    """Return linalg.lu_solve: the solution from the result of lu_factor."""
     torch = _torch()
     n = _size("linalg_lu_solve", factors)
     batch = torch.broadcast_shapes(factors.shape[:-2], b.shape[:-2])
@@ -149,7 +149,7 @@ def lu_solution(
 def triangular_solution(
     a: Any, b: Any, *, upper: bool, left: bool = True, unitriangular: bool = False
 ) -> Any:
-    """Return linalg.solve_triangular; what is beyond the diagonal is not read."""
+    """Return linalg.solve_triangular; elements beyond the diagonal are not read."""
     _size("linalg_solve_triangular", a)
     if not left:
         return _substituted(a.mT, b.mT, not upper, unitriangular).mT
@@ -167,7 +167,9 @@ def old_triangular_solution(
 
 
 def cholesky(a: Any, *, upper: bool = False, check_errors: bool = False) -> tuple[Any, Any]:
-    """Return linalg.cholesky_ex: the factor, and the order of the minor that is not positive."""
+    """Return linalg.cholesky_ex: the factor, and the order of the first minor that is not
+    positive.
+    """
     torch = _torch()
     n = _size("linalg_cholesky_ex", a)
     a = a.mT if upper else a
@@ -186,26 +188,26 @@ def cholesky(a: Any, *, upper: bool = False, check_errors: bool = False) -> tupl
 
 
 def plain_cholesky(a: Any, upper: bool = False) -> Any:
-    """Return linalg.cholesky or torch.cholesky, without the check that raises."""
+    """Return linalg.cholesky or torch.cholesky, without the check for positive definiteness."""
     return cholesky(a, upper=upper)[0]
 
 
 def cholesky_solution(b: Any, factor: Any, upper: bool = False) -> Any:
-    """Return the solution of a x = b by a's Cholesky factor."""
+    """Return the solution of a x = b from a's Cholesky factor."""
     _size("cholesky_solve", factor)
     lower = factor.mT if upper else factor
     return _substituted(lower.mT, _substituted(lower, b, False, False), True, False)
 
 
 def cholesky_inverse(factor: Any, upper: bool = False) -> Any:
-    """Return the inverse of a matrix by its Cholesky factor."""
+    """Return the inverse of a matrix from its Cholesky factor."""
     n = _size("cholesky_inverse", factor)
     eye = _torch().eye(n, dtype=factor.dtype).expand(factor.shape)
     return cholesky_solution(eye, factor, upper)
 
 
 def reflections(a: Any) -> tuple[Any, Any]:
-    """Return geqrf: R with Householder's vectors below its diagonal, and their factors."""
+    """Return geqrf: R with Householder vectors below its diagonal, and their factors."""
     torch = _torch()
     m, n = _sizes("geqrf", a)
     rows, columns = torch.arange(m).unsqueeze(-1), torch.arange(n)
@@ -216,7 +218,7 @@ def reflections(a: Any) -> tuple[Any, Any]:
         square = (below * below).sum(-2, keepdim=True)
         norm = (pivot * pivot + square).sqrt()
         end = torch.where(pivot < 0, norm, -norm)
-        still = square == 0  # nothing to reflect
+        still = square == 0  # the column is already reduced
         share = torch.where(still, 0, (end - pivot) / torch.where(still, 1, end))
         vector = below / torch.where(still, 1, pivot - end)
         whole = torch.where(rows == k, 1, vector)
@@ -243,7 +245,7 @@ def reflected_other(a: Any, shares: Any, x: Any, left: bool = True, transpose: b
 
 
 def _product(a: Any, shares: Any, x: Any, *, transposed: bool = False) -> Any:
-    """Return the product of reflections, the first one leftmost, with x."""
+    """Return the product of reflections, the first one leftmost, times x."""
     torch = _torch()
     rows = torch.arange(a.shape[-2]).unsqueeze(-1)
     steps = range(shares.shape[-1])
@@ -293,7 +295,7 @@ def _lu(name: str, a: Any, pivot: bool = True) -> tuple[Any, Any, Any, Any]:
 
 
 def _exchange(at: Any, k: int, other: Any) -> Any:
-    """Return the places of all rows where row k changes places with another."""
+    """Return the row indices after row k was exchanged with another."""
     torch = _torch()
     return torch.where(at == k, other, torch.where(at == other, k, at))
 
@@ -308,14 +310,14 @@ def _from_lu(factors: Any, b: Any) -> Any:
 
 
 def _from_transposed_lu(factors: Any, order: Any, b: Any) -> Any:
-    """Return x of a^T x = b, of a's factors: the order of rows is undone last."""
+    """Return x of a^T x = b from a's LU factors; the row order is undone last."""
     x = _substituted(factors.mT, b, False, False)
     x = _substituted(factors.mT, x, True, True)
     return _rows(x, order.expand(*x.shape[:-1]).argsort(-1))
 
 
 def _substituted(a: Any, b: Any, upper: bool, unit: bool) -> Any:
-    """Return x of a x = b, of a triangular matrix: a row at a time."""
+    """Return x of a x = b for a triangular matrix, one row at a time."""
     torch = _torch()
     n = a.shape[-1]
     batch = torch.broadcast_shapes(a.shape[:-2], b.shape[:-2])
@@ -338,16 +340,16 @@ def _size(name: str, a: Any) -> int:
 
 
 def _sizes(name: str, a: Any) -> tuple[int, int]:
-    """Return the rows and columns of matrices. Raises UnsupportedModel for unknown, large ones."""
+    """Return the rows and columns of matrices. Raises UnsupportedModel if unknown or too large."""
     m, n = a.shape[-2:]
     if a.is_complex():
         raise UnsupportedModel(f"{name}: complex matrices")
     if not isinstance(m, int) or not isinstance(n, int):
-        raise UnsupportedModel(f"{name}: matrices of a size that only a run knows")
+        raise UnsupportedModel(f"{name}: matrices of dynamic size")
     if max(m, n) > _MOST:
         raise UnsupportedModel(f"{name}: matrices of more than {_MOST} rows or columns")
     return m, n
 
 
 def _torch() -> Any:
-    return importlib.import_module("torch")  # the maker of the program has it
+    return importlib.import_module("torch")  # already imported: the program is torch's

@@ -1,6 +1,6 @@
-"""Functions of torch that torch.onnx writes with overflow, lost digits or other quotients.
+"""Torch functions in which torch.onnx overflows, loses digits, or rounds quotients differently.
 
-Each takes its operator's own arguments, and returns NotImplemented where torch.onnx is right.
+Each takes its operator's own arguments, and returns NotImplemented if torch.onnx is correct.
 """
 
 from __future__ import annotations
@@ -13,7 +13,9 @@ from typing import Any
 
 
 def _in_f32(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Have a function of tensors compute 16-bit floats in f32; numbers have torch's float type."""
+    """Wrap a function of tensors to compute 16-bit floats in f32; numbers have torch's float
+    type.
+    """
 
     @wraps(function)
     def computed(*given: Any) -> Any:
@@ -29,14 +31,14 @@ def _in_f32(function: Callable[..., Any]) -> Callable[..., Any]:
 
 @_in_f32
 def log1p(x: Any) -> Any:
-    """Return log(1 + x) = 2 atanh(x / (2 + x)), which loses nothing near 0."""
+    """Return log(1 + x) = 2 atanh(x / (2 + x)), accurate near 0."""
     torch = _torch()
     return torch.where(x.abs() < 0.5, 2 * (x / (2 + x)).atanh(), (1 + x).log())
 
 
 @_in_f32
 def expm1(x: Any) -> Any:
-    """Return exp(x) - 1 = 2 sinh(x / 2) exp(x / 2), which loses nothing near 0."""
+    """Return exp(x) - 1 = 2 sinh(x / 2) exp(x / 2), accurate near 0."""
     half = x / 2
     return _torch().where(x.abs() < 1, 2 * half.sinh() * half.exp(), x.exp() - 1)
 
@@ -49,25 +51,25 @@ def log_sigmoid(x: Any) -> Any:
 
 @_in_f32
 def log_of_sum(x: Any, y: Any) -> Any:
-    """Return log(exp(x) + exp(y)) from the larger one: nothing overflows."""
+    """Return logaddexp from the larger operand, so that nothing overflows."""
     return _joined(x, y, lambda below: log1p(below.exp()))
 
 
 @_in_f32
 def log2_of_sum(x: Any, y: Any) -> Any:
-    """Return log2(2^x + 2^y) from the larger one: nothing overflows."""
+    """Return logaddexp2 from the larger operand, so that nothing overflows."""
     return _joined(x, y, lambda below: log1p(below.exp2()) / math.log(2))
 
 
 def _joined(x: Any, y: Any, rest: Callable[[Any], Any]) -> Any:
     torch = _torch()
-    # equal infinities have no difference
+    # the difference of equal infinities is NaN
     below = torch.where(x == y, 0.0, -(x - y).abs())
     return torch.maximum(x, y) + rest(below.to(x.dtype))
 
 
 def running_log_of_sum(x: Any, dim: int) -> Any:
-    """Return log of the sum of exp up to each element, each from the largest up to it."""
+    """Return logcumsumexp, each relative to the largest element so far."""
     if x.ndim == 0:
         return x.clone()
     torch = _torch()
@@ -80,11 +82,11 @@ def running_log_of_sum(x: Any, dim: int) -> Any:
 
 @_in_f32
 def angle_of(y: Any, x: Any) -> Any:
-    """Return atan2(y, x): of the quotient that is at most 1, then by quadrants."""
+    """Return atan2(y, x) from the quotient that is at most 1, then by quadrants."""
     torch = _torch()
     tall, wide = y.abs(), x.abs()
     least, most = torch.minimum(tall, wide), torch.maximum(tall, wide)
-    # 0 of two zeros, 1 of two infinities
+    # 0 for two zeros, 1 for two infinities
     ratio = torch.where(least == most, torch.where(most == 0, most, most / most), least / most)
     ratio = torch.where(least.isinf(), 1.0, ratio)
     found = ratio.atan()
@@ -94,7 +96,7 @@ def angle_of(y: Any, x: Any) -> Any:
 
 
 def remainder(x: Any, y: Any) -> Any:
-    """Return what is left of x, with the sign of y: floats by an exact fmod."""
+    """Return the remainder of x, with the sign of y: floats by an exact fmod."""
     torch = _torch()
     kind = torch.result_type(x, y)
     if not kind.is_floating_point:
@@ -132,7 +134,7 @@ def floored_quotient(x: Any, y: Any) -> Any:
 
 
 def _floor_of(x: Any, y: Any) -> Any:
-    """Return the floor of the exact quotient: a rounded one may be an integer above it."""
+    """Return the floor of the exact quotient: a rounded quotient may be the next integer."""
     torch = _torch()
     left = x.fmod(y)
     found = (x - left) / y
@@ -157,14 +159,14 @@ def angle(x: Any) -> Any:
 
 
 def magnitude(x: Any) -> Any:
-    """Return |x| in its own type: torch.onnx leaves floats of 16 bits in f32."""
+    """Return |x| in its own type; torch.onnx returns f32 for 16-bit floats."""
     if not x.is_floating_point() or x.element_size() > 2:
         return NotImplemented
     return x.float().abs().to(x.dtype)
 
 
 def sign(x: Any) -> Any:
-    """Return -1, 0 or 1, and 0 of NaN."""
+    """Return -1, 0 or 1, and 0 for NaN."""
     torch = _torch()
     if not x.is_floating_point():
         return NotImplemented
@@ -172,42 +174,42 @@ def sign(x: Any) -> Any:
 
 
 def step(x: Any, values: Any) -> Any:
-    """Return 0 below 0 and of NaN, `values` at 0, 1 above."""
+    """Return 0 below 0 and for NaN, `values` at 0, 1 above."""
     return _torch().where(x == 0, values, (x > 0).to(x.dtype))
 
 
 def log2(x: Any) -> Any:
-    """Return the logarithm to base 2, exact of its powers."""
+    """Return the logarithm to base 2, exact for powers of 2."""
     return _logarithm(x, 2)
 
 
 def log10(x: Any) -> Any:
-    """Return the logarithm to base 10, exact of its powers."""
+    """Return the logarithm to base 10, exact for powers of 10."""
     return _logarithm(x, 10)
 
 
 def _logarithm(x: Any, base: int) -> Any:
-    """Return a logarithm computed in f64: a quotient in f32 falls below the whole numbers."""
+    """Return a logarithm computed in f64: an f32 quotient can fall below integers."""
     torch = _torch()
     kind = x.dtype if x.is_floating_point() else torch.get_default_dtype()
     found = x.to(torch.float64).log() / math.log(base)
     whole = found.round()
-    # f64 has the same fault, by less
+    # f64 has the same fault, to a lesser degree
     return torch.where((found - whole).abs() < 1e-14 * whole.abs(), whole, found).to(kind)
 
 
 def shifted_left(x: Any, y: Any) -> Any:
-    """Return x << y: 0 for shifts that x has no bits for."""
+    """Return x << y: 0 for shifts of at least the width."""
     return _shifted(x, y, left=True)
 
 
 def shifted_right(x: Any, y: Any) -> Any:
-    """Return x >> y, of negative numbers -1 for shifts that x has no bits for."""
+    """Return x >> y; for shifts of at least the width -1 for negative numbers, else 0."""
     return _shifted(x, y, left=False)
 
 
 def _shifted(x: Any, y: Any, *, left: bool) -> Any:
-    """Return a shift as a multiplication or division: torch.onnx gives a signed type for any."""
+    """Return a shift as a multiplication or division; torch.onnx always returns a signed type."""
     torch = _torch()
     kind = torch.result_type(x, y)
     bits = torch.iinfo(kind).bits
@@ -232,7 +234,7 @@ def _power_of_two(y: Any) -> Any:
 
 
 def mean(x: Any, dim: Any, keepdim: bool = False, *, dtype: Any = None) -> Any:
-    """Return a mean in its own type: torch.onnx converts what it has divided."""
+    """Return a mean in its own type; torch.onnx converts the quotient instead."""
     return NotImplemented if dtype in (None, x.dtype) else x.to(dtype).mean(dim, keepdim)
 
 
@@ -242,12 +244,14 @@ def total(x: Any, *dims: Any, dtype: Any = None, **named: Any) -> Any:
 
 
 def running_total(x: Any, dim: int, *, dtype: Any = None) -> Any:
-    """Return running sums of 16-bit floats in their type: torch.onnx leaves them in f32."""
+    """Return cumulative sums of 16-bit floats in their type; torch.onnx returns f32."""
     return reduced_in_f32("cumsum", x, dim, dtype=dtype)
 
 
 def reduced_in_f32(name: str, x: Any, *dims: Any, dtype: Any = None, **named: Any) -> Any:
-    """Return a reduction that is computed in f32 and rounded once; NotImplemented of wide types."""
+    """Return a reduction that is computed in f32 and rounded once; NotImplemented for wider
+    types.
+    """
     torch = _torch()
     kind = dtype or x.dtype
     if not kind.is_floating_point or kind.itemsize > 2:
@@ -256,7 +260,7 @@ def reduced_in_f32(name: str, x: Any, *dims: Any, dtype: Any = None, **named: An
 
 
 def rounded(x: Any, *, decimals: int = 0) -> Any:
-    """Return x rounded to decimals: a power of ten is exact, its inverse is not."""
+    """Return x rounded to decimals: multiplying by a power of ten is exact, by its inverse not."""
     if decimals == 0 or not x.is_floating_point():
         return x.round()
     power = 10.0 ** abs(decimals)
@@ -264,10 +268,10 @@ def rounded(x: Any, *, decimals: int = 0) -> Any:
 
 
 def _as(x: Any, kind: Any) -> Any:
-    """Return a tensor or a number in a type; a trace keeps no constant made of a number."""
+    """Return a tensor or a number in a type; numbers do not become constants of the trace."""
     torch = _torch()
     return x.to(kind) if isinstance(x, torch.Tensor) else torch.full((), x, dtype=kind)
 
 
 def _torch() -> Any:
-    return importlib.import_module("torch")  # the maker of the program has it
+    return importlib.import_module("torch")  # already imported: the program is torch's

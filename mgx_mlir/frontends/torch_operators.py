@@ -13,8 +13,8 @@ _INT64 = 7  # number of ONNX's TensorProto
 
 
 def translations() -> dict[Any, Callable[..., Any]]:
-    """Return how torch.onnx is to write such operators."""
-    torch: Any = importlib.import_module("torch")  # the maker of the program has it
+    """Return our translations of such operators, for torch.onnx."""
+    torch: Any = importlib.import_module("torch")  # already imported: the program is torch's
     aten = torch.ops.aten
     return {
         aten.cat.default: _joined(),
@@ -29,11 +29,11 @@ def translations() -> dict[Any, Callable[..., Any]]:
 
 
 def _joined() -> Callable[..., Any]:
-    """Return how a cat is written: tensors of the one dim 0 go with those of any rank.
+    """Return the translation of cat: 1-D tensors of length 0 are accepted beside any rank.
 
-    torch.onnx gives them to ONNX's Concat, which takes equal ranks, and fails where all are such.
+    torch.onnx passes them to ONNX's Concat, which needs equal ranks, and fails if all are empty.
     """
-    op: Any = importlib.import_module("onnxscript").opset18  # who exports has it
+    op: Any = importlib.import_module("onnxscript").opset18  # installed with the exporter
 
     def cat(tensors: Sequence[Any], dim: int = 0):
         kept = [t for t in tensors if t.shape != (0,)] or [tensors[0]]
@@ -43,14 +43,14 @@ def _joined() -> Callable[..., Any]:
 
 
 def _integer_matmul() -> Callable[..., Any]:
-    """Return how a matmul of int8 with results of int32 is written."""
-    op: Any = importlib.import_module("onnxscript").opset18  # who exports has it
+    """Return the translation of a matmul of int8 with results of int32."""
+    op: Any = importlib.import_module("onnxscript").opset18  # installed with the exporter
     return lambda self, mat2: op.MatMulInteger(self, mat2)
 
 
 def _antialiased(mode: str, a: float) -> Callable[..., Any]:
-    """Return how an antialiased resize is written: with its scales, which torch.onnx drops."""
-    op: Any = importlib.import_module("onnxscript").opset18  # who exports has it
+    """Return the translation of an antialiased resize, with the scales that torch.onnx drops."""
+    op: Any = importlib.import_module("onnxscript").opset18  # installed with the exporter
 
     def resize(self, output_size, align_corners, scales_h=None, scales_w=None):
         sizes = scales = None
@@ -67,7 +67,7 @@ def _antialiased(mode: str, a: float) -> Callable[..., Any]:
 
 
 def _rnn(activation: str) -> Callable[..., Any]:
-    op: Any = importlib.import_module("onnxscript").opset18  # who exports has it
+    op: Any = importlib.import_module("onnxscript").opset18  # installed with the exporter
 
     def joined(parts: Sequence[Any]) -> Any:
         return parts[0] if len(parts) == 1 else op.Concat(*parts, axis=0)
@@ -99,7 +99,7 @@ def _rnn(activation: str) -> Callable[..., Any]:
                 hidden_size=hx.shape[2], activations=[activation] * ways,
             )  # fmt: skip
             ends.append(end)
-            # dims (length, ways, batch, width)
+            # dims (length, directions, batch, width)
             x = op.Reshape(op.Transpose(y, perm=[0, 2, 1, 3]), [0, 0, -1])
         return (op.Transpose(x, perm=[1, 0, 2]) if batch_first else x), joined(ends)
 

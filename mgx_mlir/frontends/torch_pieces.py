@@ -1,4 +1,4 @@
-"""Functions of torch that write into parts of a tensor, and small ones that torch.onnx lacks."""
+"""Torch functions that write parts of a tensor, and small ones that torch.onnx lacks."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from mgx_mlir.frontends.torch_numbers import reduced_in_f32
 
 
 def larger_number(x: Any, y: Any) -> Any:
-    """Return fmax: the larger of two numbers, the other one where one is NaN."""
+    """Return fmax: the larger of two numbers, or the other one if one is NaN."""
     return _other_than_nan(x, y, _torch().maximum(x, y))
 
 
 def smaller_number(x: Any, y: Any) -> Any:
-    """Return fmin: the smaller of two numbers, the other one where one is NaN."""
+    """Return fmin: the smaller of two numbers, or the other one if one is NaN."""
     return _other_than_nan(x, y, _torch().minimum(x, y))
 
 
@@ -29,7 +29,7 @@ def _other_than_nan(x: Any, y: Any, found: Any) -> Any:
 
 
 def sign_bit(x: Any) -> Any:
-    """Return where numbers are negative, -0.0 among them; NaN is taken to be positive."""
+    """Return whether numbers are negative, including -0.0; NaN counts as positive."""
     torch = _torch()
     if x.dtype == torch.bool:
         return torch.zeros_like(x)
@@ -39,11 +39,11 @@ def sign_bit(x: Any) -> Any:
 
 
 def distances_of_pairs(x: Any, p: float = 2.0) -> Any:
-    """Return the p-norms of the differences of rows i and j, all i < j in order."""
+    """Return pdist: the p-norms of the differences of rows i and j, for all i < j in order."""
     torch = _torch()
     n = x.shape[0]
     k = torch.arange(n * (n - 1) // 2)
-    # a number of the run: a symbol in a root is nothing that a trace can print
+    # a run-time number: a trace cannot print a symbol in a root
     n = torch.full((1,), n, dtype=torch.int64)
     # pairs before row i: i (2 n - i - 1) / 2, solved for i; exact in f64 up to 2^26 rows
     root = (4 * n * (n - 1) - 7 - 8 * k).to(torch.float64).sqrt()
@@ -69,7 +69,7 @@ def with_diagonal(x: Any, source: Any, offset: int = 0, dim1: int = 0, dim2: int
 
 
 def diagonal(x: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
-    """Return a diagonal by a gather: torch.onnx multiplies by a mask, where inf gives NaN."""
+    """Return a diagonal by a gather; torch.onnx multiplies by a mask, which gives NaN for inf."""
     torch = _torch()
     moved = x.movedim((dim1, dim2), (-2, -1))
     rows, columns = moved.shape[-2:]
@@ -80,7 +80,7 @@ def diagonal(x: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
 
 
 def rolled(x: Any, shifts: Sequence[Any], dims: Sequence[int] = ()) -> Any:
-    """Return a tensor rolled by shifts that are sizes; torch.onnx takes numbers."""
+    """Return a tensor rolled by shifts that are sizes; torch.onnx takes only numbers."""
     if all(isinstance(s, int) for s in shifts):
         return NotImplemented
     if not dims:
@@ -94,7 +94,7 @@ def rolled(x: Any, shifts: Sequence[Any], dims: Sequence[int] = ()) -> Any:
 
 
 def histogram(x: Any, bins: int = 100, min: Any = 0, max: Any = 0) -> Any:
-    """Return counts of equal bins, of equal limits from the least to the greatest element."""
+    """Return a histogram of equal bins; equal limits mean the least and greatest element."""
     torch = _torch()
     x = x.flatten()
     low, high = torch.full((), min, dtype=x.dtype), torch.full((), max, dtype=x.dtype)
@@ -109,7 +109,7 @@ def histogram(x: Any, bins: int = 100, min: Any = 0, max: Any = 0) -> Any:
 
 
 def put(x: Any, index: Any, source: Any, accumulate: bool = False) -> Any:
-    """Return x with elements of its flat order written, or added to."""
+    """Return x with elements at flat indices written, or added to."""
     torch = _torch()
     flat, index, source = x.flatten(), index.flatten(), source.flatten()
     index = torch.where(index < 0, index + flat.shape[0], index)
@@ -118,7 +118,7 @@ def put(x: Any, index: Any, source: Any, accumulate: bool = False) -> Any:
 
 
 def first_places(x: Any, *, size: Any, fill_value: int = -1) -> Any:
-    """Return the places of the first `size` elements that are not 0, {size, dims}; then fill."""
+    """Return the indices of the first `size` nonzero elements, {size, dims}; then fill."""
     torch = _torch()
     found = (x != 0).flatten()
     number = torch.where(found, found.to(torch.int64).cumsum(0) - 1, size).clamp(max=size)
@@ -136,10 +136,10 @@ def first_places(x: Any, *, size: Any, fill_value: int = -1) -> Any:
 def with_strided(
     x: Any, source: Any, size: Sequence[Any], stride: Sequence[Any], storage_offset: Any = None
 ) -> Any:
-    """Return x with the elements of an as_strided view of it written."""
+    """Return as_strided_scatter: x with the elements of a strided view written."""
     torch = _torch()
     if not x.is_contiguous():
-        raise UnsupportedModel("as_strided_scatter: the tensor does not lie in order")
+        raise UnsupportedModel("as_strided_scatter: the tensor is not row-major")
     place = torch.full((), storage_offset or 0, dtype=torch.int64)
     for extent, step in zip(size, stride, strict=True):
         place = place.unsqueeze(-1) + torch.arange(extent) * step
@@ -150,12 +150,12 @@ def with_strided(
 def empty_permuted(
     size: Sequence[Any], physical_layout: Any, *, dtype: Any = None, **_: Any
 ) -> Any:
-    """Return a tensor without defined values; calls give its strides."""
+    """Return an uninitialised tensor; the call's result has the strides."""
     return _torch().zeros(size, dtype=dtype)
 
 
 def product(x: Any, dim: int, keepdim: bool = False, *, dtype: Any = None) -> Any:
-    """Return the product along a dim, for a 0-d tensor itself."""
+    """Return the product along a dim; a 0-d tensor is its own product."""
     if x.ndim:
         return reduced_in_f32("prod", x, dim, keepdim, dtype=dtype)
     return x.to(dtype or (x.dtype if x.is_floating_point() else _torch().int64)).clone()
@@ -164,13 +164,13 @@ def product(x: Any, dim: int, keepdim: bool = False, *, dtype: Any = None) -> An
 def greatest_in_order(
     x: Any, k: Any, dim: int = -1, largest: bool = True, sorted: bool = True
 ) -> tuple[Any, Any]:
-    """Return topk of a 0-d tensor: itself, at 0."""
+    """Return topk of a 0-d tensor: itself, at index 0."""
     torch = _torch()
     return NotImplemented if x.ndim else (x.clone(), torch.zeros((), dtype=torch.int64))
 
 
 def repeated_places(repeats: Any, *, output_size: Any = None) -> Any:
-    """Return each place as often as it is repeated, of a number in all that is given."""
+    """Return repeat_interleave's indices, for a given total."""
     torch = _torch()
     if output_size is None:
         return NotImplemented
@@ -179,7 +179,7 @@ def repeated_places(repeats: Any, *, output_size: Any = None) -> Any:
 
 
 def scatter_with(x: Any, dim: int, index: Any, src: Any, *, reduce: str) -> Any:
-    """Return elements added to, or multiplied into, their places."""
+    """Return a scatter that adds or multiplies."""
     torch = _torch()
     if not isinstance(src, torch.Tensor):
         src = torch.full(index.shape, src, dtype=x.dtype)
@@ -191,7 +191,7 @@ def scatter_with(x: Any, dim: int, index: Any, src: Any, *, reduce: str) -> Any:
 
 
 def put_where(x: Any, indices: Sequence[Any], values: Any, accumulate: bool = False) -> Any:
-    """Return x[..., mask, ...] = values, of one mask that may stand for several dims."""
+    """Return x[..., mask, ...] = values, for one mask, which may cover several dims."""
     torch = _torch()
     given = [(i, m) for i, m in enumerate(indices) if m is not None]
     if len(given) != 1 or given[0][1].dtype not in (torch.bool, torch.uint8):
@@ -205,9 +205,10 @@ def put_where(x: Any, indices: Sequence[Any], values: Any, accumulate: bool = Fa
     flat = x.flatten(first, last - 1) if mask.ndim > 1 else x
     chosen = mask.flatten()
     values = values.to(x.dtype)
-    dim = values.ndim - (x.ndim - last) - 1  # dim of values for the chosen elements
+    dim = values.ndim - (x.ndim - last) - 1  # dim of values for the selected elements
     if dim >= 0 and not _is(values.shape[dim], 1):
-        number = (chosen.cumsum(0) - 1).clamp(min=0)  # number of each element among the chosen ones
+        # index of each element among the selected ones
+        number = (chosen.cumsum(0) - 1).clamp(min=0)
         values = values.index_select(dim, number)
     found = torch.where(chosen.reshape(shape), flat + values if accumulate else values, flat)
     return found.reshape(x.shape)
@@ -221,10 +222,10 @@ def projected_lstm(
     x: Any, hx: Sequence[Any], params: Sequence[Any], has_biases: bool, num_layers: int,
     dropout: float, train: bool, bidirectional: bool, batch_first: bool,
 ) -> Any:  # fmt: skip
-    """Return an LSTM whose hidden state is projected (proj_size), as one without.
+    """Return an LSTM with a projected hidden state (proj_size), as one without projection.
 
     The state before the projection, m, is that of an LSTM with recurrent weights W_hh W_hr. The
-    first step sees h0, of no m: it is an input of that step, with the weights W_hh.
+    first step reads h0 instead, as an additional input with the weights W_hh.
     """
     h0, c0 = hx
     if h0.shape[-1] == c0.shape[-1]:
@@ -248,7 +249,7 @@ def projected_lstm(
 
 
 def _one_projected(x: Any, h0: Any, c0: Any, own: Sequence[Any]) -> tuple[Any, tuple[Any, Any]]:
-    """Return the outputs of one layer in one direction, {length, batch, width}, and its ends."""
+    """Return one layer's outputs in one direction, {length, batch, width}, and its final states."""
     torch = _torch()
     inner, recurrent, *biases, projection = own
     start = torch.zeros_like(x[1:, :, :1]).expand(-1, -1, h0.shape[-1])
@@ -261,12 +262,12 @@ def _one_projected(x: Any, h0: Any, c0: Any, own: Sequence[Any]) -> tuple[Any, t
 
 
 def least(x: Any, dim: Sequence[int] = (), keepdim: bool = False) -> Any:
-    """Return amin, of no dims that of all."""
+    """Return amin; without dims over all of them."""
     return _of_all_dims("amin", x, dim, keepdim)
 
 
 def greatest(x: Any, dim: Sequence[int] = (), keepdim: bool = False) -> Any:
-    """Return amax, of no dims that of all."""
+    """Return amax; without dims over all of them."""
     return _of_all_dims("amax", x, dim, keepdim)
 
 
@@ -281,7 +282,7 @@ def _of_all_dims(name: str, x: Any, dim: Sequence[int], keepdim: bool) -> Any:
 
 
 def whole_product(x: Any, *, dtype: Any = None) -> Any:
-    """Return the product of all elements; the type of 16-bit floats is kept."""
+    """Return the product of all elements; 16-bit floats keep their type."""
     return reduced_in_f32("prod", x, dtype=dtype)
 
 
@@ -295,7 +296,7 @@ def vector_norm(
 
 
 def scatter_add(x: Any, dim: int, index: Any, source: Any) -> Any:
-    """Return sums for 0-d tensors, as of one element, and of more sources than indices."""
+    """Return scatter_add for 0-d tensors, and for more sources than indices."""
     if x.ndim:
         cut = sources_of(source, index)
         return NotImplemented if cut is source else x.scatter_add(dim, index, cut)

@@ -1,4 +1,4 @@
-"""Tables that torch.onnx reads at every export, read once: translations, composite operators."""
+"""Tables that torch.onnx reads in every export, cached: translations, composite operators."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ _LOCK = Lock()
 
 
 class _Exports:
-    """Exports under way: the first puts readers of ours in, the last puts torch's own back."""
+    """Running exports: the first one installs our cached readers, the last one restores torch's."""
 
     def __init__(self) -> None:
         self.count = 0
-        self.own: list[tuple[Any, str, Any]] = []  # owner, name and reader of torch
+        self.own: list[tuple[Any, str, Any]] = []  # owner, name and torch's reader
 
 
 _EXPORTS = _Exports()
@@ -27,10 +27,10 @@ _EXPORTS = _Exports()
 def readings_kept() -> Iterator[None]:
     """Let the exports inside share one reading of torch.onnx's library, and of torch's operators.
 
-    A reading of the library takes about 1 s of CPU; each export gets a registry of its own, to
-    which it may add. Composite operators are listed once until the last export ends: torch 2.13
-    lists them for each of some 30 namespaces, twice in an export. A torch without readers of these
-    names exports as it would.
+    Reading the library takes about 1 s of CPU; each export gets a copy of the registry, to which it
+    may add. Composite operators are listed once until the last export ends: torch 2.13 lists them
+    for each of some 30 namespaces, twice in an export. A torch without these readers exports as
+    usual.
     """
     with _LOCK:
         if not _EXPORTS.count:
@@ -48,7 +48,7 @@ def readings_kept() -> Iterator[None]:
 
 
 def _readers() -> Iterator[tuple[Any, str, Callable[[Any, Any], Any]]]:
-    """List the readers of torch 2.13 that are there: owner, name, and what makes ours of them."""
+    """Return the readers of torch 2.13 that exist: owner, name, and the function that wraps one."""
     exporter = "torch.onnx._internal.exporter._registration"
     for module, kind, name, ours in (
         (exporter, "ONNXRegistry", "from_torchlib", _shared),
@@ -80,5 +80,5 @@ def _shared(kind: Any, own: Any) -> Any:
 
 @functools.cache
 def _library(kind: Any, own: Any, arguments: tuple[Any, ...]) -> Any:
-    """Return the registry that torch's reader makes; it is not to be changed."""
+    """Return the registry from torch's reader; callers must not change it."""
     return own.__get__(None, kind)(*arguments)

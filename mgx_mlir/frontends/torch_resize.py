@@ -1,4 +1,4 @@
-"""Resizes of torch by scales whose sizes in f32 may not be those in f64, decomposed."""
+"""Decomposed torch resizes by scales for which f32 and f64 sizes may differ."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _STEPS = 256  # multiples of 1 / 256 times sizes up to 65,536 are exact in f32
 
 def _resized(name: str) -> Callable[..., Any]:
     def resized(x: Any, size: Any, *rest: Any) -> Any:
-        """Return a resize by factors; NotImplemented where torch.onnx's has the same size."""
+        """Return a resize by factors; NotImplemented if torch.onnx's has the same size."""
         if rest[-1] is None or _exact(x.shape[2:], rest[-1]):
             return NotImplemented
         *options, factors = rest

@@ -1,6 +1,6 @@
-"""Routes of torch operators to ONNX: exported as it is, decomposed, written out, refused.
+"""Routes of torch operators to ONNX: exported as is, decomposed, replaced, or refused.
 
-The table `torch_routes.json` says it; `docs/torch_routes.py` makes it.
+They are in the table `torch_routes.json`, which `docs/torch_routes.py` writes.
 """
 
 from __future__ import annotations
@@ -17,15 +17,16 @@ from mgx_mlir.frontends import torch_scan
 
 TABLE = Path(__file__).with_name("torch_routes.json")
 _HARMLESS = "harmless: "
-_UNDECIDED = "refuse"  # route of an argument that another release of the library drops
+_UNDECIDED = "refuse"  # route for an argument that only another release of the library drops
 
 Row = Mapping[str, Any]
 
 
 def routed(model: Any) -> Any:
-    """Return an ExportedProgram of operators that torch.onnx translates right.
+    """Return an ExportedProgram with only operators that torch.onnx translates correctly.
 
-    Itself where it has no others. Raises UnsupportedModel for operators that cannot be.
+    Returns the program itself if it has no others. Raises UnsupportedModel for operators without a
+    route.
     """
     if all(_stays(node) for node in operators(model)):
         return model
@@ -33,13 +34,13 @@ def routed(model: Any) -> Any:
 
 
 def refuse_dropped(model: Any) -> None:
-    """Raise UnsupportedModel where a program has arguments that its translation drops."""
+    """Raise UnsupportedModel if a program has arguments that its translation drops."""
     problems = [p for n in operators(model) for p in _lost(n.target, n.args, n.kwargs)]
     _refuse(text for text, _ in problems)
 
 
 def operators(model: Any) -> Iterator[Any]:
-    """List the operator nodes of an ExportedProgram, those of its branches and bodies too."""
+    """Return the operator nodes of an ExportedProgram, including its branches and bodies."""
     for part in model.graph_module.modules():
         for node in getattr(getattr(part, "graph", None), "nodes", ()):
             if node.op == "call_function" and hasattr(node.target, "_schema"):
@@ -47,7 +48,7 @@ def operators(model: Any) -> Iterator[Any]:
 
 
 def _stays(node: Any) -> bool:
-    """Return whether a node needs no other form: the first pass of the exporter takes it."""
+    """Return whether a node is exported as is, by the exporter's first pass."""
     row = row_of(node.target)
     if row is None:
         return False
@@ -58,20 +59,20 @@ def _stays(node: Any) -> bool:
 
 @cache
 def table() -> Mapping[str, Any]:
-    """Return the table: `made_with`, the versions of its libraries, and the rows by operator."""
+    """Return the table: `made_with`, its libraries' versions, and the rows by operator."""
     return json.loads(TABLE.read_text(encoding="utf-8"))
 
 
 def row_of(target: Any) -> Row | None:
-    """Return the row of an operator, None where there is none."""
+    """Return the row of an operator, None if there is none."""
     return table()["operators"].get(target.name()) if hasattr(target, "_schema") else None
 
 
 @cache
 def _dropped(name: str) -> Mapping[str, Any]:
-    """Return the arguments of an operator that its translation drops, and what is decided.
+    """Return the arguments of an operator that its translation drops, with the route of each.
 
-    Of other releases of the libraries than the table's the translations are read here.
+    For releases of the libraries other than the table's, the translations are read here.
     """
     decided = table()["operators"].get(name, {}).get("drops", {})
     if table()["made_with"] == torch_scan.installed():
@@ -84,7 +85,7 @@ def _general(argument: str) -> Any:
 
 
 def _lost(target: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Iterator[Any]:
-    """List the arguments of a call whose values a translation drops: a text, what is decided."""
+    """Return the call's argument values that a translation drops: a message, and the route."""
     drops = _dropped(target.name())
     if not drops:
         return
@@ -116,15 +117,15 @@ def _short(value: Any) -> str:
 
 def decompositions() -> dict[Any, Callable[..., Any]]:
     """Return torch's own decompositions of operators."""
-    torch: Any = importlib.import_module("torch")  # the maker of the program has it
+    torch: Any = importlib.import_module("torch")  # already imported: the program is torch's
     known = {**torch._decomp.decomposition_table, **torch.export.default_decompositions()}
-    return {t: d for t, d in known.items() if hasattr(t, "_schema")}  # not of functions
+    return {t: d for t, d in known.items() if hasattr(t, "_schema")}  # without Python functions
 
 
 @cache
 def _decompositions() -> Mapping[Any, Callable[..., Any]]:
-    """Return what run_decompositions takes: a function for each operator that may not stay."""
-    torch: Any = importlib.import_module("torch")  # the maker of the program has it
+    """Return the decomposition table: a function for each operator that must not stay."""
+    torch: Any = importlib.import_module("torch")  # already imported: the program is torch's
     known = decompositions()
     found: dict[Any, Callable[..., Any]] = {}
     for target, decomposition in known.items():
@@ -149,7 +150,7 @@ def _all_harmless(drops: Mapping[str, Any]) -> bool:
 
 
 def _target(torch: Any, name: str) -> Any:
-    """Return an operator by its name; None where this torch has none, or it is not loaded."""
+    """Return an operator by name; None if this torch lacks it, or has not loaded it."""
     space, _, rest = name.partition("::")
     packet, _, overload = rest.partition(".")
     try:
@@ -159,15 +160,15 @@ def _target(torch: Any, name: str) -> Any:
 
 
 def _function(place: str) -> Callable[..., Any]:
-    """Return the function of a table's row: `module.name`, of a module beside this one."""
+    """Return the function of a table's row: `module.name`, in a module beside this one."""
     module, _, name = place.partition(".")
     return getattr(importlib.import_module(f"mgx_mlir.frontends.{module}"), name)
 
 
 def _guarded(target: Any, decomposition: Callable[..., Any] | None) -> Callable[..., Any]:
-    """Return a function that decomposes calls whose translation drops something.
+    """Return a function that decomposes only calls whose translation drops an argument.
 
-    NotImplemented, for others, keeps the operator.
+    For others it returns NotImplemented, which keeps the operator.
     """
 
     def decide(*args: Any, **kwargs: Any) -> Any:

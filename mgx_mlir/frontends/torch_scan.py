@@ -1,7 +1,7 @@
-"""Arguments that torch.onnx's translations never read, found in their source text.
+"""Detection of arguments that torch.onnx's translations never read, from their source.
 
 A translation is a Python function of onnxscript or torch. An argument that it never reads is
-dropped from the ONNX model without a word.
+silently missing in the ONNX model.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
 
-OPSET = 23  # exports are of this opset: its Attention gives 0 for a row that sees no key
+OPSET = 23  # opset of exports; its Attention gives 0 for a row without visible keys
 _LIBRARIES = ("onnxscript.", "torch.onnx.")
 _REMARKS = ("warnings", "logger", "logging", "_logger")
 
 
 def installed() -> dict[str, str]:
-    """Return the versions of the libraries that hold translations, without what builds add."""
+    """Return the versions of the libraries with translations, without build suffixes."""
     modules = map(importlib.import_module, ("torch", "onnxscript"))
     return {m.__name__: m.__version__.partition("+")[0] for m in modules}
 
@@ -32,13 +32,14 @@ def translations_of() -> Mapping[str, Sequence[Any]]:
     Each has `onnx_function`, the function, and `fx_target`, the operator.
     """
     place: Any = importlib.import_module("torch.onnx._internal.exporter._registration")
-    importlib.import_module("torch.ao.quantization.fx._decomposed")  # its operators are translated
+    # registers operators that have translations
+    importlib.import_module("torch.ao.quantization.fx._decomposed")
     found = place.ONNXRegistry.from_torchlib(OPSET).functions
     return {name: made for name, made in found.items() if isinstance(name, str)}
 
 
 def arguments(name: str) -> tuple[list[str], list[str]]:
-    """Return the arguments of an operator that a translation reads, and those that one drops."""
+    """Return an operator's arguments that a translation reads, and those that one drops."""
     read, dropped = dict[str, None](), dict[str, None]()
     for made in translations_of().get(name, ()):
         function = python_function(made.onnx_function)
@@ -59,7 +60,7 @@ def python_function(translation: Any) -> Callable[..., Any]:
 
 
 def _parameters(schema: Any, function: Callable[..., Any]) -> Iterator[tuple[str, str | None]]:
-    """List an operator's arguments, each with the parameter that takes it: by name, or in order."""
+    """Return an operator's arguments, each with its parameter: by name, or in order."""
     parameters = [*inspect.signature(function).parameters]
     names = [a.name for a in schema.arguments]
     for i, a in enumerate(schema.arguments):
@@ -73,17 +74,17 @@ def _parameters(schema: Any, function: Callable[..., Any]) -> Iterator[tuple[str
 
 @cache
 def unread(function: Callable[..., Any]) -> frozenset[str]:
-    """Return the parameters of a function that decide nothing about what it gives.
+    """Return the parameters that do not influence a function's result.
 
-    Read is what an expression holds, but for: deletions, remarks to the user and their conditions,
-    values that nothing takes, and parameters of the library's functions that are unread there.
+    A name in an expression counts as read. Exceptions are deletions, messages to the user and their
+    conditions, unused values, and arguments of library functions that are unread there.
     """
     tree = ast.parse(textwrap.dedent(inspect.getsource(function))).body[0]
     assert isinstance(tree, ast.FunctionDef)
     names = [a.arg for a in (*tree.args.posonlyargs, *tree.args.args, *tree.args.kwonlyargs)]
     read = _Reads(function)
     before = -1
-    while before != len(read.names):  # the parts of a value are read once the value is
+    while before != len(read.names):  # parts of a value count once the value is read
         before = len(read.names)
         for statement in tree.body:
             read.visit(statement)
@@ -91,7 +92,7 @@ def unread(function: Callable[..., Any]) -> frozenset[str]:
 
 
 class _Reads(ast.NodeVisitor):
-    """Collects the names that a function reads."""
+    """Collector of the names that a function reads."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self._function = function
@@ -102,7 +103,7 @@ class _Reads(ast.NodeVisitor):
             self.names.add(node.id)
 
     def visit_Delete(self, node: ast.Delete) -> None:
-        """Skip: what is deleted is not read."""
+        """Skip deletions, which do not read."""
 
     def visit_If(self, node: ast.If) -> None:
         if not all(map(_is_remark, (*node.body, *node.orelse))):
@@ -133,7 +134,7 @@ class _Reads(ast.NodeVisitor):
 
 
 def _is_remark(node: ast.stmt) -> bool:
-    """Return whether a statement does nothing but tell the user."""
+    """Return whether a statement only informs the user."""
     if isinstance(node, ast.Pass):
         return True
     if not isinstance(node, ast.Expr):
@@ -147,7 +148,7 @@ def _is_remark(node: ast.stmt) -> bool:
 
 
 def _library_function(inside: Callable[..., Any], node: ast.expr) -> Callable[..., Any] | None:
-    """Return the function of the library that an expression in another one names."""
+    """Return the library function that an expression in another one names."""
     name = node.id if isinstance(node, ast.Name) else ""
     found = python_function(getattr(inside, "__globals__", {}).get(name))
     ours = inspect.isfunction(found) and f"{found.__module__}.".startswith(_LIBRARIES)

@@ -1,4 +1,4 @@
-"""Translations to ONNX of arithmetic on sizes, and of ranges, which torch.onnx computes in f32."""
+"""Translations to ONNX of size arithmetic and ranges, which torch.onnx computes in f32."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from collections.abc import Callable
 from typing import Any
 
 _F32, _INT64, _F64 = 1, 7, 11  # data types of ONNX's TensorProto
-_NO_TYPE = -1  # onnxscript's type where none is given
+_NO_TYPE = -1  # onnxscript's number for no type
 _INTEGERS = {2, 3, 4, 5, 6, 7, 12, 13}  # data types of integers
-_DEEPEST = 16  # steps back to the shapes that a size is made of
-# results are not negative where no operand is
+_DEEPEST = 16  # most steps back to the shapes of which a size is made
+# results are nonnegative if all operands are
 _RISING = {"Add", "Cast", "Div", "Identity", "Max", "Min", "Mod", "Mul", "Reshape", "Squeeze"}
 
 
 def size_translations() -> dict[Any, Callable[..., Any]]:
-    """Return how torch.onnx is to write operators on sizes.
+    """Return the translations of operators on sizes.
 
-    Python's floats are f64: a size times 0.29 is rounded to a size of f64. torch.onnx takes f32.
+    Python's floats are f64, so that a size times 0.29 is rounded from f64. torch.onnx uses f32.
     """
-    op: Any = importlib.import_module("onnxscript").opset18  # who exports has it
-    torch: Any = importlib.import_module("torch")  # likewise
+    op: Any = importlib.import_module("onnxscript").opset18  # installed with the exporter
+    torch: Any = importlib.import_module("torch")  # already imported: the program is torch's
     return {
         operator.floordiv: _floor_divided(op),
         operator.truediv: lambda self, other: _narrow(
@@ -42,7 +42,7 @@ def size_translations() -> dict[Any, Callable[..., Any]]:
 
 
 def _ranges(op: Any, torch: Any) -> dict[Any, Callable[..., Any]]:
-    """Return how aten's three aranges are written: length and floats in f64, as torch does."""
+    """Return the translations of aten's three aranges: length and floats in f64, as in torch."""
 
     def arange(start, end, step, dtype):
         given = (start, end, step)
@@ -77,7 +77,7 @@ def _number(op: Any, value: Any) -> Any:
 
 
 def _of_numbers(op: Any, make: Callable[..., Any]) -> Callable[..., Any]:
-    """Return how an operator on sizes and floats is written: in f64 where one is a float."""
+    """Return the translation of an operator on sizes and floats: in f64 if one is a float."""
 
     def written(*operands):
         if not any(isinstance(v, float) or _type(v) in (_F32, _F64) for v in operands):
@@ -88,7 +88,7 @@ def _of_numbers(op: Any, make: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _narrow(op: Any, value: Any) -> Any:
-    """Return a float as tensors are computed with; `_wide` finds what it was."""
+    """Return a float in the type of tensors; `_wide` finds the original."""
     value.dtype = _ir().DataType.DOUBLE
     return op.Cast(value, to=_F32)
 
@@ -110,11 +110,11 @@ def _type(value: Any) -> int | None:
 
 
 def _ir() -> Any:
-    return importlib.import_module("onnx_ir")  # onnxscript has it
+    return importlib.import_module("onnx_ir")  # installed with onnxscript
 
 
 def _floor_divided(op: Any) -> Callable[..., Any]:
-    """Return how a quotient is rounded down: ONNX's Div rounds to 0."""
+    """Return the translation of a floor division; ONNX's Div truncates."""
 
     def floordiv(self, other):
         if _not_negative(self) and _not_negative(other):
@@ -125,7 +125,7 @@ def _floor_divided(op: Any) -> Callable[..., Any]:
 
 
 def _not_negative(value: Any, depth: int = 0) -> bool:
-    """Return whether a number is known to be 0 or more: a size, or made of such."""
+    """Return whether a number is known to be nonnegative: a size, or computed from sizes."""
     if isinstance(value, int):
         return value >= 0
     if getattr(value, "const_value", None) is not None:
@@ -135,6 +135,6 @@ def _not_negative(value: Any, depth: int = 0) -> bool:
         return False
     if node.op_type == "Shape":
         return True
-    if node.op_type == "Reshape":  # the operand beside it is a shape
+    if node.op_type == "Reshape":  # the second operand is a shape
         return _not_negative(node.inputs[0], depth + 1)
     return node.op_type in _RISING and all(_not_negative(v, depth + 1) for v in node.inputs if v)

@@ -1,4 +1,4 @@
-"""Special functions of torch that ONNX lacks, of exp, log and series, computed in f64."""
+"""Special functions of torch that ONNX lacks, from exp, log and series, in f64."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-_SHIFT = 10  # arguments of the asymptotic series are at least that: 8 terms give 1e-17
+_SHIFT = 10  # least argument of the asymptotic series, where 8 terms give 1e-17
 
 
 def _in_f64(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Have a function compute in f64; its result has torch's type: f32 for integers."""
+    """Wrap a function to compute in f64; its result has torch's type: f32 for integers."""
 
     @wraps(function)
     def computed(x: Any, *more: Any) -> Any:
@@ -33,7 +33,7 @@ def lgamma(x: Any) -> Any:
     reflected = x < 0.5
     positive = torch.where(reflected, 1 - x, x)
     found = _lgamma_of_positive(positive)
-    # gamma(x) gamma(1 - x) = pi / sin(pi x), whose sign and period do not matter
+    # gamma(x) gamma(1 - x) = pi / sin(pi x), whose sign and period are irrelevant
     sine = torch.sin(math.pi * (x - x.round())).abs()
     found = torch.where(reflected, math.log(math.pi) - sine.log() - found, found)
     found = torch.where((x == 1) | (x == 2), 0.0, found)
@@ -61,7 +61,7 @@ def digamma(x: Any) -> Any:
 def polygamma(n: int, x: Any) -> Any:
     """Return the n-th derivative of digamma: infinite at 0, -1 and so on.
 
-    Infinite arguments give torch's values: 0 and NaN of n = 1, of others NaN at inf.
+    Infinite arguments have torch's values: 0 and NaN for n = 1; for other n NaN at inf.
     """
     return digamma(x) if n == 0 else _derivative_of_digamma(x, n)
 
@@ -84,7 +84,7 @@ def _derivative_of_digamma(x: Any, n: int) -> Any:
 
 @_in_f64
 def erfc(x: Any) -> Any:
-    """Return 1 - erf(x), whose digits a difference would lose: 1.5e-12 at 5."""
+    """Return 1 - erf(x); a difference would lose its digits: 1.5e-12 at 5."""
     size = x.abs()
     found = (-size * size).exp() * _erfcx_of_positive(size)
     return _torch().where(x < 0, 2 - found, found)
@@ -98,7 +98,7 @@ def erfcx(x: Any) -> Any:
 
 
 def _erfcx_of_positive(x: Any) -> Any:
-    """Return erfcx of x >= 0, of f64: a series in (x - c) / (x + c), divided by 1 + 2 x."""
+    """Return erfcx of x >= 0 in f64: a series in (x - c) / (x + c), divided by 1 + 2 x."""
     return _series(_erfcx_ratio(), 1 - 2 * _MIDDLE / (x + _MIDDLE)) / (1 + 2 * x)
 
 
@@ -117,13 +117,13 @@ def ndtri(x: Any) -> Any:
     torch = _torch()
     kind = x.dtype if x.is_floating_point() else torch.get_default_dtype()
     wide = x.to(torch.float64)
-    # below 1/2 from the small probability itself: 2 x - 1 has lost its digits
+    # below 1/2 from the small probability itself: 2 x - 1 has lost digits
     lower = _quantile_of_small(torch.minimum(wide, 1 - wide))
     return torch.where(wide <= 0.5, lower, -lower).to(kind)
 
 
 def _quantile_of_small(p: Any) -> Any:
-    """Return the quantile of p in [0, 1/2], of f64."""
+    """Return the quantile of p in [0, 1/2] in f64."""
     torch = _torch()
     found = (2 * p - 1) * _erfinv_ratio(-(4 * p * (1 - p)).log()) * math.sqrt(2)
     return torch.where(p == 0, -torch.inf, torch.where(p < 0, torch.nan, found))
@@ -169,7 +169,7 @@ def _bessel(x: Any, order: int, *, scaled: bool) -> Any:
         near, far = near * wide, torch.where(wide < 0, -far, far)
     found = torch.where(size < _BEND, near, far)
     if not scaled:
-        # exp of half the size twice: the result may be finite where exp alone is not
+        # exp of half the argument twice: the result may be finite where exp is not
         half = (size / 2).exp()
         found = found * half * half
     return found.to(kind)
@@ -235,7 +235,7 @@ def _derivative_of_cotangent(n: int) -> Sequence[float]:
     return [float(c) for c in found]
 
 
-_MIDDLE = 3.75  # half of the series for erfcx is below it
+_MIDDLE = 3.75  # argument that splits erfcx's series in the middle
 
 
 @cache
@@ -256,8 +256,8 @@ def _scaled_erfc(y: float) -> float:
     return 1 / (math.sqrt(math.pi) * (y + tail))
 
 
-# erfinv(x) / x is a series in w = -log(1 - x^2), and in its logarithm beyond; the least
-# probability in f64 is at w = 744
+# erfinv(x) / x is a series in w = -log(1 - x^2), and in log w for large w; the least probability in
+# f64 is at w = 744
 _NEAR, _FAR = 6.25, 746.0
 
 
@@ -305,7 +305,8 @@ def _log_erfc(y: float) -> tuple[float, float]:
     return math.log(scaled) - y * y, -2 / math.sqrt(math.pi) / scaled
 
 
-# exp(-x) i(x), of order 1 divided by x, is a series in x; beyond, exp(-x) i(x) sqrt(x) in 1 / x
+# exp(-x) i(x), divided by x for order 1, is a series in x; for large x, exp(-x) i(x) sqrt(x) in 1 /
+# x
 _BEND = 8.0
 
 
@@ -326,12 +327,12 @@ def _bessel_far(order: int) -> Sequence[float]:
 
 
 def _bessel_of(x: float, order: int) -> float:
-    """Return exp(-x) i(x), of order 1 divided by x.
+    """Return exp(-x) i(x), divided by x for order 1.
 
-    It is the mean of exp(x (cos t - 1)) over a period, of order 1 times sin(t)^2. The error of a
-    sum over equal steps falls faster than any power of their number.
+    It is the mean of exp(x (cos t - 1)) over a period, times sin(t)^2 for order 1. The error of the
+    trapezoidal rule falls faster than any power of the number of steps.
     """
-    # the whole period, or as far as exp is above 1e-17
+    # the whole period, or the part where exp is above 1e-17
     width = math.pi if x < 100 else 9 / math.sqrt(x)
     step = width / 128
     t = np.arange(-128, 128) * step
@@ -340,7 +341,7 @@ def _bessel_of(x: float, order: int) -> float:
 
 
 def _fitted(f: Callable[[float], float], low: float, high: float, degree: int) -> Sequence[float]:
-    """Return the Chebyshev series through a function at the Chebyshev points of an interval."""
+    """Return the Chebyshev series that interpolates a function on an interval."""
     middle, half = (low + high) / 2, (high - low) / 2
     points = np.polynomial.chebyshev.chebpts1(degree + 1)
     values = [f(float(middle + half * u)) for u in points]
@@ -348,12 +349,12 @@ def _fitted(f: Callable[[float], float], low: float, high: float, degree: int) -
 
 
 def _into(low: float, high: float, x: Any) -> Any:
-    """Return x of an interval as a number of [-1, 1]."""
+    """Map x from an interval to [-1, 1]."""
     return (x - (low + high) / 2) * (2 / (high - low))
 
 
 def _series(terms: Sequence[float], u: Any) -> Any:
-    """Return a Chebyshev series at u by Clenshaw's recurrence."""
+    """Evaluate a Chebyshev series at u by Clenshaw's recurrence."""
     last = before = _torch().zeros_like(u)
     for c in reversed(terms[1:]):
         last, before = 2 * u * last - before + c, last
@@ -361,7 +362,7 @@ def _series(terms: Sequence[float], u: Any) -> Any:
 
 
 def _polynomial(terms: Sequence[float], x: Any) -> Any:
-    """Return a polynomial, lowest power first, by Horner's rule."""
+    """Evaluate a polynomial, lowest power first, by Horner's rule."""
     found = _torch().full_like(x, terms[-1])
     for c in reversed(terms[:-1]):
         found = found * x + c

@@ -1,4 +1,4 @@
-"""Operators of torch that no program has: as in training, and draws of random numbers."""
+"""Torch operators that programs do not support: training behaviour and random draws."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _DROPOUTS = {
     "dropout", "dropout_", "feature_dropout", "feature_dropout_", "alpha_dropout", "alpha_dropout_",
     "feature_alpha_dropout", "feature_alpha_dropout_", "native_dropout",
 }  # fmt: skip
-DRAWS = "random numbers differ in each call of torch, and in no call of a program"
-# arguments of operators that draw in training alone
+DRAWS = "random numbers differ between calls of torch, but not between calls of a program"
+# arguments of operators that draw only in training
 _IN_TRAINING = {"train", "training", "dropout", "dropout_p"}
 _LAYERS = {"lstm", "gru", "rnn_tanh", "rnn_relu"}
 _NORMS = {"batch_norm": "training", "native_batch_norm": "training",
@@ -36,7 +36,7 @@ def refuse_training(model: Any) -> None:
 def refuse_draws(model: Any) -> None:
     """Raise UnsupportedModel for an ExportedProgram that draws random numbers.
 
-    A program has no state: each call of it would give the same numbers.
+    A program has no state: each call would return the same numbers.
     """
     drawing = sorted({str(node.target) for node in operators(model) if draws(node)})
     if drawing:
@@ -48,7 +48,7 @@ def refuse_draws(model: Any) -> None:
 
 
 def draws(node: Any) -> bool:
-    """Return whether an operator node takes numbers from torch's generator."""
+    """Return whether an operator node draws from torch's generator."""
     target = node.target
     if "nondeterministic_seeded" not in {tag.name for tag in getattr(target, "tags", ())}:
         return False
@@ -56,14 +56,15 @@ def draws(node: Any) -> bool:
 
 
 def _trained(node: Any) -> str:
-    """Return what an operator node does as in training, or an empty text."""
+    """Return the operator's name if the node behaves as in training, else ""."""
     space, _, name = node.target._schema.name.partition("::")
     if space != "aten":
         return ""
     given = {a.name: v for a, v in zip(node.target._schema.arguments, node.args, strict=False)}
     given |= node.kwargs
     if name in _NORMS and given.get(_NORMS[name]) is True:
-        return "" if given.get("running_mean") is None else name  # the op keeps no others
+        # without running statistics the op has no others
+        return "" if given.get("running_mean") is None else name
     if name in _DROPOUTS and given.get("train") is not False and given["p"] != 0:
         return "dropout"
     if name in _LAYERS and given["train"] and given["dropout"] and given["num_layers"] > 1:

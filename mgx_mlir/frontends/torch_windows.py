@@ -1,4 +1,4 @@
-"""Adaptive pools and antialiased resizes of torch: gathers and weights of the windows."""
+"""Adaptive pools and antialiased resizes of torch, as gathers and weights of windows."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 
 
 def adaptive_max(x: Any, output_size: Sequence[Any]) -> tuple[Any, Any]:
-    """Return the largest of each window of adaptive_max_pool2d or 3d, and where it is.
+    """Return the maximum of each window of adaptive_max_pool2d or 3d, and its index.
 
-    A place is an index into the flattened spatial dims; of equal elements the first counts.
+    The index is into the flattened spatial dims; the first of equal elements counts.
     """
     torch = _torch()
     count = len(output_size)
@@ -27,7 +27,7 @@ def adaptive_max(x: Any, output_size: Sequence[Any]) -> tuple[Any, Any]:
     stride = 1
     for i in reversed(range(count)):
         width = places[i].shape[1]
-        # the window of output i, and the step in it
+        # window of output i, and the position in it
         own = torch.arange(places[i].shape[0]).reshape([-1, *(1 for _ in range(i + 1, count))])
         where = where + places[i].flatten()[own * width + best % width] * stride
         best = torch.div(best, width, rounding_mode="floor")
@@ -52,7 +52,9 @@ def linear_between_corners(
     x: Any, output_size: Sequence[Any], align_corners: bool, scales_h: Any = None,
     scales_w: Any = None,
 ) -> Any:  # fmt: skip
-    """Return an antialiased bilinear resize with align_corners, which ONNX's Resize cannot say."""
+    """Return an antialiased bilinear resize with align_corners, which ONNX's Resize cannot
+    express.
+    """
     return _between_corners(x, output_size, 2, _triangle) if align_corners else NotImplemented
 
 
@@ -60,17 +62,19 @@ def cubic_between_corners(
     x: Any, output_size: Sequence[Any], align_corners: bool, scales_h: Any = None,
     scales_w: Any = None,
 ) -> Any:  # fmt: skip
-    """Return an antialiased bicubic resize with align_corners, which ONNX's Resize cannot say."""
+    """Return an antialiased bicubic resize with align_corners, which ONNX's Resize cannot
+    express.
+    """
     return _between_corners(x, output_size, 4, _cubic) if align_corners else NotImplemented
 
 
 def _between_corners(
     x: Any, output_size: Sequence[Any], taps: int, weight: Callable[[Any], Any]
 ) -> Any:
-    """Return x [.., h, w] resized: the step is that between corners, the centers are half pixels.
+    """Return x [.., h, w] resized with corner-to-corner steps and half-pixel centers.
 
-    Torch reads an output i at (i + 0.5) * step. Its filter is `taps` wide, and as many steps where
-    a step is longer than a pixel.
+    Torch reads output i at (i + 0.5) * step. Its filter is `taps` pixels wide, or `taps` steps if a
+    step is longer than a pixel.
     """
     torch = _torch()
     for dim, out in ((-2, output_size[0]), (-1, output_size[1])):
@@ -95,17 +99,18 @@ def _triangle(t: Any) -> Any:
 
 
 def _cubic(t: Any) -> Any:
-    """Return Keys' kernel with a = -0.5 at distances that are not negative."""
+    """Return Keys' kernel with a = -0.5 at nonnegative distances."""
     near = (1.5 * t - 2.5) * t * t + 1
     far = ((-0.5 * t + 2.5) * t - 4) * t + 2
     return _torch().where(t < 1, near, _torch().where(t < 2, far, 0))
 
 
 def _windows(size: Any, out: Any) -> tuple[Any, Any, Any]:
-    """Return the places of each window, {out, width}, which of them are in it, and its length.
+    """Return the indices of each window, {out, width}, the mask of valid ones, and the window's
+    length.
 
-    A window begins at floor(i size / out) and ends before ceil((i + 1) size / out). What is behind
-    its end repeats its beginning.
+    A window begins at floor(i size / out) and ends before ceil((i + 1) size / out). Entries after
+    its end repeat its first element.
     """
     torch = _torch()
     i = torch.arange(out)

@@ -1,4 +1,4 @@
-"""Values that an importer holds for a name: a tensor, a value that is none, or a failure."""
+"""Importer values of a name: a tensor, a value that is no tensor, or a failure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Value = ir.Value
 
 
 class HostValue:
-    """A value that no tensor of the program stands for."""
+    """A value that no tensor of the program represents."""
 
     what = "value"
 
@@ -20,7 +20,7 @@ class HostValue:
 
 
 class Failed:
-    """The value of a node that failed: its users are skipped without a message."""
+    """Value of a node that failed: its users are skipped without a message."""
 
 
 POISON = Failed()
@@ -30,5 +30,5 @@ Outputs = Held | Sequence[Held | None]
 
 
 def has_failed(values: Iterable[Held | None]) -> bool:
-    """Return whether one of `values` is of a node that failed."""
+    """Return whether one of `values` comes from a failed node."""
     return any(v is POISON for v in values)

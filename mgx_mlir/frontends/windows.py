@@ -1,4 +1,4 @@
-"""Windows along axes of run-time extents: SAME padding, and where maxima lie."""
+"""Windows along axes of dynamic extent: SAME padding, and indices of maxima."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from mgx_mlir.programs.build import Builder
 
 @dataclass(frozen=True)
 class WindowAxis:
-    """Windows along one axis: their number, their taps, and the padding ahead of the first."""
+    """Windows along one axis: their number, their taps, and the padding before the first."""
 
     count: Extent
     taps: int
@@ -26,7 +26,9 @@ class WindowAxis:
     begin: Extent
 
     def places(self, b: Builder) -> Value:
-        """Return the place of each tap of each window: {count, taps}; outside in the padding."""
+        """Return the index of each tap of each window, {count, taps}; outside of the axis in the
+        padding.
+        """
         starts = b.mul(arange(b, self.count), self.stride)
         at = b.literal(np.arange(self.taps, dtype=np.int64) * self.dilation)
         starts = b.sub(starts, scalar(b, self.begin))
@@ -36,7 +38,7 @@ class WindowAxis:
 def same_padding(
     b: Builder, have: Extent, count: Extent, stride: int, window: int
 ) -> tuple[Extent, Extent]:
-    """Return the padding that `count` windows over `have` elements need: the odd one is behind.
+    """Return the padding of `count` windows over `have` elements; the odd one is at the end.
 
     window: the elements from its first tap to its last.
     """
@@ -50,9 +52,9 @@ def same_padding(
 
 
 def max_places(b: Builder, x: Value, axes: Sequence[WindowAxis], *, column_major: bool) -> Value:
-    """Return the place of each window's first maximum in its plane of `x` {N, C, spatial}.
+    """Return the index of each window's first maximum in its plane of `x` {N, C, spatial}.
 
-    column_major: places in a plane are numbered along its first axis first.
+    column_major: indices in a plane run along its first axis first.
     """
     n, own = len(axes), extents(b, x)
     known = [a.count for a in axes if isinstance(a.count, int)]

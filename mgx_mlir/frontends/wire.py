@@ -1,4 +1,4 @@
-"""Protobuf's wire format, read with bounds: finds large tensor payloads and cuts them out.
+"""Bounded reader of protobuf's wire format, which finds large tensor payloads and cuts them out.
 
 A model of N bytes of weights is parsed without holding them: every large tensor payload stays in
 the file, known by offset and length, and a copy of the model without those bytes goes to the
@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from mgx_mlir.core.errors import FileError
 from mgx_mlir.core.files import read_at
 
-LARGE = 4096  # payloads below this stay in the message
-MAX_NESTING = 64  # depth of messages; protobuf itself stops at 100
+LARGE = 4096  # smaller payloads stay in the message
+MAX_NESTING = 64  # nesting limit of messages; protobuf's own is 100
 _VARINT, _I64, _LEN, _I32 = 0, 1, 2, 5
 _FIXED = {_I64: 8, _I32: 4}
 
@@ -37,7 +37,7 @@ class WireSchema:
 
 @dataclass(frozen=True)
 class Extent:
-    """Place of a tensor's little-endian bytes in the source, and their field."""
+    """Location of a tensor's little-endian bytes in the source, and their field."""
 
     offset: int
     length: int
@@ -46,14 +46,14 @@ class Extent:
 
 @dataclass
 class Stripped:
-    """A model without its large payloads; `extent_of` tells where a tensor's bytes are."""
+    """A model without its large payloads; `extent_of` returns the location of a tensor's bytes."""
 
     data: bytes
     mark: str
     extents: list[Extent] = field(default_factory=list)
 
     def extent_of(self, note: str | bytes) -> Extent | None:
-        """Return the extent named by a tensor's mark, which only the scan can have written."""
+        """Return the extent for a tensor's mark, which only the scan can have written."""
         mark = self.mark.encode() if isinstance(note, bytes) else self.mark
         if not self.extents or not note.startswith(mark):  # type: ignore[arg-type]
             return None
@@ -83,7 +83,7 @@ class Source:
         return Source(name, len(view), lambda at, n: bytes(view[at : at + n]))
 
     def bytes_at(self, offset: int, length: int) -> bytes:
-        """Exactly `length` bytes; FileError where the source ends before."""
+        """Return exactly `length` bytes; FileError if the source ends before."""
         if offset + length > self.size:
             raise self.error(f"is cut short: {length} bytes expected at offset {offset}")
         end = self._start + len(self._data)
@@ -106,7 +106,7 @@ class Source:
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def error(self, message: str) -> FileError:
-        """Return the error of a file that is damaged in its wire format."""
+        """Return the error for a file that is damaged in its wire format."""
         return FileError(f"not a readable {self.what}: the file {message}", location=self.name)
 
 
@@ -124,14 +124,14 @@ def strip(source: Source, layout: WireSchema) -> Stripped:
 def _message(
     source: Source, layout: WireSchema, kind: str, start: int, end: int, out: Stripped, depth: int
 ) -> list[bytes]:
-    """Return the bytes of one message, nested ones rebuilt where something was cut out."""
+    """Return the bytes of one message; nested ones are rebuilt if a payload was cut out."""
     if depth > MAX_NESTING:
         raise source.error(f"nests messages deeper than {MAX_NESTING}")
     if kind == "tensor":
         return _tensor(source, layout, start, end, out)
     inside = layout.inside[kind]
     chunks: list[bytes] = []
-    kept, at = start, start  # [kept, at) is copied as it is
+    kept, at = start, start  # [kept, at) is copied unchanged
     while at < end:
         number, wire, value, head, after = _field(source, at, end)
         if wire == _LEN and value >= LARGE and number in inside:
@@ -160,13 +160,13 @@ def _tensor(source: Source, layout: WireSchema, start: int, end: int, out: Strip
         return [_copy(source, start, end)]
     mark = f"{out.mark}{len(out.extents)}".encode()
     out.extents.append(Extent(head, after - head, number))
-    # the last of a repeated singular field wins: the mark goes behind the tensor's own value
+    # the last of a repeated singular field wins, so the mark follows the tensor's own value
     note = _varint(layout.mark << 3 | _LEN) + _varint(len(mark)) + mark
     return [_copy(source, start, at), _copy(source, after, end), note]
 
 
 def _field(source: Source, at: int, end: int) -> tuple[int, int, int, int, int]:
-    """Return the field at `at`: number, wire type, value or length, start of payload, end of
+    """Parse the field at `at`: number, wire type, value or length, start of payload, end of
     field.
     """
     tag, head = _read_varint(source, at, end)

@@ -79,8 +79,8 @@ WRONG = [
     (f"{MAIN}.2.name", "nothing_like_it", "unknown operator"),
     (f"{MAIN}.2.name", "literal", "unknown operator"),
     (f"{MAIN}.2.name", "softmax", "expected 1 inputs, got 2"),
-    (f"{MAIN}.2.inputs", ["x", "@9"], "reads '@9', which is not there"),
-    (f"{MAIN}.2.inputs", ["@2", "x"], "reads '@2', which is not there"),
+    (f"{MAIN}.2.inputs", ["x", "@9"], "reads '@9', which does not exist"),
+    (f"{MAIN}.2.inputs", ["@2", "x"], "reads '@2', which does not exist"),
     (f"{MAIN}.2.inputs", [1, 2], "expected a string"),
     (f"{MAIN}.2.inputs", ["x"], "expected 2 inputs, got 1"),
     (f"{MAIN}.2.operator", {"axis": 1}, "no attribute 'axis'"),
@@ -88,7 +88,7 @@ WRONG = [
     (f"{MAIN}.2.module_inputs", ["main"], "contains itself"),
     (f"{MAIN}.2.module_inputs", ["other"], "no 'other'"),
     (f"{MAIN}.1.operator", {}, "no 'parameter'"),
-    (f"{MAIN}.1.shape", HUGE, "no memory holds"),
+    (f"{MAIN}.1.shape", HUGE, "any memory"),
     (f"{MAIN}.1.shape.type", "complex", "unknown type 'complex'"),
     (f"{MAIN}.1.shape.strides", [1, 1], "1 lens and 2 strides"),
     (f"{MAIN}.1.shape.lens", [-2], "expected a size"),
@@ -99,7 +99,7 @@ WRONG = [
     (f"{MAIN}.0.literal.data", {"bytes": [1, 2]}, "expected 8 bytes, got 2"),
     (f"{MAIN}.0.literal.data", {"bytes": [1, 999]}, "0 to 255"),
     (f"{MAIN}.0.literal.data", "text", "expected bytes"),
-    (f"{MAIN}.0.literal.shape", HUGE, "no memory holds"),
+    (f"{MAIN}.0.literal.shape", HUGE, "any memory"),
     (f"{MAIN}.0.literal.shape.strides", [2], "expected 12 bytes, got 8"),
     (f"{MAIN}.1.shape", {**S, "lens": [1] * 65, "strides": [1] * 65}, "has 65 dimensions"),
     (f"{MAIN}.1.shape", {**S, "dynamic_dimensions": [{"range": None, "sym": None}]}, "object"),
@@ -111,7 +111,7 @@ WRONG = [
     (f"{MAIN}.2.operator", {"a": {"b": 1}}, "fields 'b'"),
     (f"{MAIN}.2.operator", {"a": {"name": "tanh", "operator": {"x": "y"}}}, "expected a number"),
     (f"{MAIN}.2.operator", 3, "'operator' expected an object"),
-    (f"{MAIN}.2", node("@2", "convert", S, ["x"], target_type=18), "which nothing is computed in"),
+    (f"{MAIN}.2", node("@2", "convert", S, ["x"], target_type=18), "a storage type"),
     (f"{MAIN}.2", node("@2", "softmax", S, ["x"], axis=1e300), "expected an i64 integer"),
     (f"{MAIN}.2", node("@2", "softmax", S, ["x"], axis=2**63), "expected an i64 integer"),
     (f"{MAIN}.2", node("@2", "reduce_sum", S, ["x"], axes=[2**63]), "expected an array<i64"),
@@ -123,13 +123,13 @@ WRONG = [
     (f"{MAIN}.2.name", "if", "expected 2 modules, got 0"),
     (f"{MAIN}.2.name", "@param", "no 'parameter'"),
     (f"{MAIN}.3.name", "add", "expected 2 inputs, got 1"),
-    (f"{MAIN}.3.inputs", ["@9"], "not there"),
+    (f"{MAIN}.3.inputs", ["@9"], "does not exist"),
     ("mgx_mlir", {"version": 9}, "has the version 9, expected 1"),
     ("mgx_mlir", 5, "'mgx_mlir' expected an object"),
     ("mgx_mlir", {"outputs": ["a", "b"]}, "'outputs' expected 1 entries, got 2"),
     ("mgx_mlir", {"elements": {"inputs": ["int5"]}}, "unknown type 'int5'"),
     ("mgx_mlir", {"elements": {"inputs": ["int4", "int4"]}}, "expected 1 entries, got 2"),
-    *(("mgx_mlir", {"values": v}, "'values' is not what this program writes") for v in VALUES),
+    *(("mgx_mlir", {"values": v}, "'values' is malformed") for v in VALUES),
     ("mgx_mlir", {"groups": {"inputs": [["x", 10**12]]}}, "'groups' expected 1 tensors"),
     ("mgx_mlir", {"groups": {"inputs": [["x", -7]]}}, "'groups' expected 1 tensors"),
     ("mgx_mlir", {"compiled": 3}, "'compiled' expected an array"),
@@ -151,8 +151,8 @@ def test_wrong_encodings(tmp_path: Path) -> None:
     cases = [
         (b"", "empty"),
         (b"\xc1", "tag 0xc1"),
-        (b"\xdd\xff\xff\xff\xff", "does not fit"),
-        (b"\xdf\xff\xff\xff\xff\xa1a", "does not fit"),
+        (b"\xdd\xff\xff\xff\xff", "exceeds the remaining"),
+        (b"\xdf\xff\xff\xff\xff\xa1a", "exceeds the remaining"),
         (b"\xc6\xff\xff\xff\xff\x00", "ends early"),
         (b"\xdb\xff\xff\xff\xf0abc", "ends early"),
         (deep, "nest deeper"),
@@ -160,7 +160,7 @@ def test_wrong_encodings(tmp_path: Path) -> None:
         (b"\x82\xa1a\x01\xa1a\x02", "occurs twice"),
         (b"\x81\xa1\xff\x01", "not UTF-8"),
         (b"\x90\x90", "follow"),
-        (b"\x92\xc4\x01a\x05", "a chunk that is none"),
+        (b"\x92\xc4\x01a\x05", "a chunk of binary data"),
         (b"\x05", "expected an object"),
         (b"{", "no JSON"),
         (b'{"a":' * 100_000, "nest"),
@@ -222,9 +222,9 @@ def refused(data: bytes, message: str, *, seconds: float = 5.0, megabytes: float
 def test_broadcast_data_is_bounded_for_the_whole_file() -> None:
     wide = shape("float", (2**13, 2**10), (0, 0))  # 32 MB from 4 bytes
     literals = [literal(f"@{i}", wide, bytes(4)) for i in range(100)]
-    refused(as_msgpack(file_of(*literals)), "broadcast to a size that cannot be meant")
+    refused(as_msgpack(file_of(*literals)), "broadcast to a size beyond the limit")
     vast = shape("float", (2**39, 2**39), (0, 0))
-    refused(as_msgpack(file_of(literal("@0", vast, bytes(4)))), "cannot be meant")
+    refused(as_msgpack(file_of(literal("@0", vast, bytes(4)))), "a size beyond the limit")
 
 
 def test_lengths_that_are_not_there_take_no_memory() -> None:
@@ -308,7 +308,10 @@ def test_argument_files(tmp_path: Path) -> None:
         ({"shape": s, "data": 5}, "'data' expected bytes"),
         ({"data": bytes(8)}, "has no 'shape'"),
         ({"shape": {**s, "strides": [2**39]}, "data": bytes(8)}, "expected"),
-        ({"shape": {**s, "lens": [2**30], "strides": [0]}, "data": bytes(4)}, "cannot be meant"),
+        (
+            {"shape": {**s, "lens": [2**30], "strides": [0]}, "data": bytes(4)},
+            "a size beyond the limit",
+        ),
         ([1, 2], "expected an object"),
         (3, "expected an object"),
     ]

@@ -138,7 +138,7 @@ def test_a_cache_of_8_bit_floats() -> None:
     ("attributes", "message"),
     [
         ({"k_quant_type": "PER_ROW", "v_quant_type": "PER_ROW"}, "k_quant_type and v_quant_type"),
-        ({"k_quant_type": "PER_TENSOR", "v_quant_type": "NONE"}, "one of the caches"),
+        ({"k_quant_type": "PER_TENSOR", "v_quant_type": "NONE"}, "both be quantised"),
         ({"k_quant_type": "PER_TENSOR", "v_quant_type": "PER_TENSOR"}, "k_scale and v_scale"),
         ({"sliding_window_cache": 1}, "local_window_size expected 1"),
         ({"sliding_window_cache": 1, "local_window_size": 9}, "a window of 9 rows does not fit"),

@@ -109,7 +109,7 @@ def test_output_shapes_of_transposed_convolutions(pad: str) -> None:
         )
     open_ = model("float[n, 1, w] x", "float y80", " ".join(body[::-1]))
     program = agrees(open_, [{"x": x}, {"x": draw(2, 1, 7)}])
-    with pytest.raises(RunError, match="an output_shape that the input reaches"):
+    with pytest.raises(RunError, match="an output_shape within reach of the input"):
         program.run({"x": x[..., :2]})
 
 

@@ -128,7 +128,7 @@ def test_what_y_does_not_depend_on_has_zeros() -> None:
     ("body", "more", "why"),
     [
         ("y = CumSum(a, one)", gradient(), "a derivative of 'prefix_scan_sum'"),
-        ("z = Mul(a, a) y = Mul(z, z)", gradient('"z", "w", "c"'), "other values than the graph"),
+        ("z = Mul(a, a) y = Mul(z, z)", gradient('"z", "w", "c"'), "values other than the graph"),
     ],
 )
 def test_refused(body: str, more: str, why: str) -> None:

@@ -36,7 +36,7 @@ def test_all_problems_at_once() -> None:
     assert "4 nodes are not supported, of 3 kinds" in text
     assert "org.example::Frobnicate (opset 1) 2 nodes" in text
     assert "StringConcat (opset 20): strings" in text
-    assert "decode it ahead of the program" in text
+    assert "decode it before the program" in text
     assert "input 's' has unsupported element type COMPLEX64" in text
     assert "axis 7 is out of range for rank 2" in text
 
@@ -73,5 +73,5 @@ def test_what_onnxruntime_wrote_for_one_processor_is_told() -> None:
     with pytest.raises(UnsupportedModel) as caught:
         parse_onnx_buffer(model(nodes, {"x": TensorProto.FLOAT}, ["y"]))
     text = " ".join(str(caught.value).split())
-    assert "blocks of the CPU that onnxruntime wrote the file on" in text
+    assert "blocks for the CPU on which onnxruntime wrote the file" in text
     assert "save it with at most extended optimizations" in text

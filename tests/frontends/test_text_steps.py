@@ -136,7 +136,7 @@ def test_other_operators_of_strings() -> None:
 def test_a_category_that_must_be_there() -> None:
     hot = node("OneHotEncoder", "s_x", "f_y", cats_strings=["a", "b"], zeros=0)
     program = check(model([hot], {"s_x": ["N"]}, ["f_y"]), [{"s_x": words("b", "a", "b")}])
-    with pytest.raises(RunError, match="elements that are of a category"):
+    with pytest.raises(RunError, match="elements that are in a category"):
         program.run({"s_x": words("b", "c")})
 
 

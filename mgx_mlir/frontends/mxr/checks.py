@@ -1,4 +1,4 @@
-"""Checks on trees that come from untrusted files: each says what was expected and what was got."""
+"""Checks on trees from untrusted files; each error has the expected and the actual value."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Tree = Any
 
 
 def as_map(tree: Tree, what: str) -> dict[str, Tree]:
-    """Return `tree` as a map; FileError where it is none. An empty list is an empty map."""
+    """Return `tree` as a map; FileError if it is none. An empty list is an empty map."""
     if isinstance(tree, list) and not tree:
         return {}  # an empty object is written as an empty array
     if not isinstance(tree, dict):
@@ -45,7 +45,7 @@ def as_size(tree: Tree, what: str) -> int:
 
 
 def member(found: Mapping[str, Tree], key: str, what: str) -> Tree:
-    """Return the value of a key; FileError where the map lacks it."""
+    """Return the value of a key; FileError if the map lacks it."""
     if key not in found:
         raise FileError(f"{what} has no '{key}'")
     return found[key]
@@ -63,7 +63,7 @@ def kind_of(tree: Tree) -> str:
 
 
 def shortened(tree: Tree) -> str:
-    """Return a value for a message: never longer than a line."""
+    """Return a value as text for a message, at most a line long."""
     if isinstance(tree, dict | list | memoryview):
         return kind_of(tree)
     text = repr(tree)
@@ -71,7 +71,7 @@ def shortened(tree: Tree) -> str:
 
 
 def located(error: FileError, name: str) -> FileError:
-    """Return an error in the file `name`, on one line whatever texts of the file it holds."""
+    """Return an error in the file `name`, on one line whatever texts of the file it contains."""
     text = error.message if len(error.message) <= 400 else error.message[:397] + "..."
     shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
     return FileError(shown, location=error.location or name, notes=error.notes)

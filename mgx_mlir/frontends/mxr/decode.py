@@ -1,6 +1,6 @@
 """The two encodings of MIGraphX's value tree, read from untrusted bytes.
 
-Binary data stays where it is: the tree refers to the bytes that were given.
+Binary data is not copied: the tree has views of the given bytes.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ _SIZED = {
 
 
 class _Reader:
-    """A msgpack reader that believes no length: everything is checked against what is left."""
+    """Msgpack reader that checks every length against the remaining bytes."""
 
     def __init__(self, data: memoryview) -> None:
         self.data, self.at, self.end = data, 0, len(data)
         self.values = 0
 
     def fail(self, message: str) -> FileError:
-        """Return the error of what is wrong at the reader's place."""
+        """Return the error for the reader's current offset."""
         return FileError(f"{message} at byte {self.at}")
 
     def take(self, count: int) -> memoryview:
@@ -58,7 +58,7 @@ class _Reader:
         return struct.unpack(form, self.take(struct.calcsize(form)))[0]
 
     def value(self, depth: int = 0) -> Tree:
-        """Return the value at the reader's place. The most frequent kinds are told first."""
+        """Return the value at the reader's offset. The most frequent kinds are tested first."""
         at = self.at
         if at == self.end:
             raise self.fail("the data ends early: expected 1 bytes more")
@@ -100,9 +100,7 @@ class _Reader:
             raise self.fail("a string is not UTF-8") from None
 
     def entered(self, depth: int) -> int:
-        """Return the depth within an array or map at `depth`; FileError where a file has too
-        much.
-        """
+        """Return the depth inside of an array or map at `depth`; FileError beyond the limits."""
         if depth == MAX_DEPTH:
             raise self.fail(f"values nest deeper than {MAX_DEPTH}")
         if self.values > MAX_VALUES:
@@ -114,7 +112,7 @@ class _Reader:
         if not size:
             return []
         if size > self.end - self.at:  # each element takes a byte at least
-            raise self.fail(f"an array of {size} elements does not fit what is left")
+            raise self.fail(f"an array of {size} elements exceeds the remaining bytes")
         if size > MAX_VALUES:
             raise self.fail(f"there are more than {MAX_VALUES} values")
         depth = self.entered(depth)
@@ -122,15 +120,15 @@ class _Reader:
         return self.joined(found) if isinstance(found[0], memoryview) else found
 
     def joined(self, chunks: list[Any]) -> memoryview:
-        """One binary of its chunks."""
+        """Join the chunks of one binary."""
         if not all(isinstance(c, memoryview) for c in chunks):
-            raise self.fail("binary data has a chunk that is none")
+            raise self.fail("a chunk of binary data is no binary")
         return chunks[0] if len(chunks) == 1 else memoryview(b"".join(chunks))
 
     def map(self, size: int, depth: int) -> dict[str, Tree]:
-        """Read a map of `size` entries at `depth`; FileError for one that the data cannot hold."""
+        """Read a map of `size` entries at `depth`; FileError if the data cannot hold it."""
         if 2 * size > self.end - self.at:
-            raise self.fail(f"a map of {size} entries does not fit what is left")
+            raise self.fail(f"a map of {size} entries exceeds the remaining bytes")
         depth = self.entered(depth)
         found: dict[str, Tree] = {}
         for _ in range(size):
@@ -160,7 +158,7 @@ def decode_json(data: bytes | memoryview) -> Tree:
     if raw.count(b"[") + raw.count(b"{") > MAX_NESTED:
         raise FileError(f"there are more than {MAX_NESTED} arrays and objects")
     blobs: dict[str, memoryview] = {}
-    mark = secrets.token_hex(8)  # mark that no file can have, so that none can name another's data
+    mark = secrets.token_hex(8)  # random mark, so that no file can refer to another value's data
 
     def kept(found: re.Match[bytes]) -> bytes:
         name = f"{mark}:{len(blobs)}"
@@ -188,7 +186,7 @@ _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
 def _check_strings(tree: Tree) -> None:
-    """FileError for half of a surrogate pair: no text, though JSON can spell it."""
+    """Raise FileError for half of a surrogate pair, which JSON can spell but which is no text."""
     stack = [tree]
     while stack:
         value = stack.pop()
@@ -203,12 +201,14 @@ def _check_strings(tree: Tree) -> None:
             stack += value
 
 
-# long data as writers have it: read by numpy, a hundred times as fast
+# long data in the form of common writers: numpy parses it a hundred times as fast
 _LONG = re.compile(rb'\{"bytes":\[([0-9,]{256,})\]\}')
 
 
 def decimal_bytes(text: np.ndarray) -> np.ndarray:
-    """Return the bytes of decimal numbers with commas between. FileError for what is no byte."""
+    """Return the bytes of decimal numbers separated by commas. FileError for a number that is no
+    byte.
+    """
     ends = np.append(np.flatnonzero(text == ord(",")), text.size)
     sizes = np.diff(ends, prepend=-1) - 1
     if sizes.min() < 1 or sizes.max() > 3:

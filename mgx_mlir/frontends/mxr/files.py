@@ -1,4 +1,4 @@
-"""Opens .mxr and JSON files: their tree, and when it is asked for, the program in it."""
+"""Opens .mxr and JSON files: their tree, and on request the program in it."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from mgx_mlir.printers.tree_files import FILE_VERSION, OWN_KEY, OWN_VERSION, Tre
 if TYPE_CHECKING:
     from mgx_mlir.programs.program_ir import ProgramIR
 
-# versions whose trees differ from FILE_VERSION's only in what they lack: debug symbols (8), data
-# in chunks (7), several targets (6; before, `target` was one)
+# versions whose trees only lack parts of FILE_VERSION's: debug symbols (8), data in chunks (7),
+# several targets (6; before, `target` was one)
 VERSIONS = (5, 6, 7, FILE_VERSION)
 
 
 class MxrFile:
     """Contents of a file. `own` is the entry that only this project reads.
 
-    `doubt` is why its code may be somebody else's, empty where this user or root wrote it.
-    `weights` is memory by digest, for literals whose data stands elsewhere in the file.
+    `doubt` is the reason not to trust its code, empty if this user or root wrote the file.
+    `weights` is memory by digest, for literals whose data is elsewhere in the file.
     """
 
     def __init__(self, tree: Tree, name: str, doubt: str = "") -> None:
@@ -40,8 +40,8 @@ class MxrFile:
 
     @cached_property
     def program(self) -> ProgramIR:
-        """The program that is not compiled. FileError, located in the file."""
-        # the bindings: a compiled program needs none
+        """Program before compilation. FileError, located in the file."""
+        # loads the MLIR bindings, which a compiled program does not need
         from mgx_mlir.frontends.mxr.reader import program_of_tree
 
         try:
@@ -57,8 +57,8 @@ def read_file(
 ) -> MxrFile:
     """Open a file; `format` None tells JSON from msgpack by the first byte. Raises FileError.
 
-    A large one is mapped: what it holds is read where it is used. With `huge_pages` all of it is
-    read to large pages.
+    A large file is mapped, and read when used. With `huge_pages` it is read completely, to huge
+    pages.
     """
     name = os.fspath(path)
     view, status = read_with_status(name, mapped=True, huge_pages=huge_pages)
@@ -73,7 +73,7 @@ def read_data(
     name: str = "<buffer>",
     doubt: str = "",
 ) -> MxrFile:
-    """Open what is in memory. Raises FileError, located at `name`."""
+    """Open a file in memory. Raises FileError, located at `name`."""
     view = memoryview(data).cast("B")
     if format not in (None, "msgpack", "json"):
         raise FileError(f"unknown format '{format}', expected msgpack or json", location=name)
@@ -91,7 +91,7 @@ def _too_large(name: str) -> FileError:
 
 
 def check_version(top: Mapping[str, Tree]) -> None:
-    """Raise FileError where the file is of a version that is not read."""
+    """Raise FileError if the file's version is not supported."""
     version = top.get("version")
     if version is None:
         raise FileError("expected a program of MIGraphX, the file has no 'version'")

@@ -1,4 +1,4 @@
-"""Inputs and outputs as a user sees them: names, element types and lists, from our entry."""
+"""Names, element types and lists of the user's inputs and outputs, from our entry of a file."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from mgx_mlir.programs.texts import TEXT, TEXTS
 from mgx_mlir.programs.value_rules import as_text as rules_as_text
 from mgx_mlir.programs.value_rules import rules_of_named
 
-# rules as a file and a function's attribute have them
+# conversions of rules between files and function attributes
 _Kind = tuple[Callable[..., Any], Callable[..., str]]
 _VALUE_RULES: _Kind = (rules_of_named, rules_as_text)
 _SIZE_RULES: _Kind = (size_rules_of, sizes_as_text)
 
 
 def state_interface(main: Any, own: Mapping[str, Tree]) -> None:
-    """Note on the entry function what `own` says of it. FileError where that does not fit."""
+    """Set the attributes of the entry function from `own`. FileError if they do not fit."""
     elements = as_map(own.get("elements", {}), "'elements'")
     block = entry_block(main)
     results = [v for op in _last(block) for v in op.operands]
@@ -55,7 +55,7 @@ def state_interface(main: Any, own: Mapping[str, Tree]) -> None:
 
 
 def _values(main: Any, own: Mapping[str, Tree], names: Sequence[str], block: Any) -> None:
-    """Note what the values of inputs must be, and their sizes."""
+    """Set the rules for the values and the sizes of inputs."""
     dims = {n: TensorType.of(a).dims for n, a in zip(names, block.arguments, strict=True)}
     for key, attribute, kind in (("values", VALUES, _VALUE_RULES), ("sizes", SIZES, _SIZE_RULES)):
         if key not in own:
@@ -64,7 +64,7 @@ def _values(main: Any, own: Mapping[str, Tree], names: Sequence[str], block: Any
         try:
             text = write(read(as_text(own[key], f"'{key}'"), dims))
         except (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError):
-            raise FileError(f"'{key}' is not what this program writes") from None
+            raise FileError(f"'{key}' is malformed") from None
         main.attributes[attribute] = ir.StringAttr.get(text)
 
 
@@ -74,7 +74,7 @@ def _strings(
     inputs: Sequence[dict[str, ir.Attribute]],
     results: Sequence[dict[str, ir.Attribute]],
 ) -> None:
-    """Note the strings that numbers stand for."""
+    """Set the strings that elements index."""
     if "strings" not in own:
         return
     try:
@@ -92,7 +92,7 @@ def _strings(
                 results[i][SHOWN] = shown.attribute()
         set_steps(main, list(map(TextStep.from_json, stated["steps"])))
     except (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError):
-        raise FileError("'strings' is not what this program writes") from None
+        raise FileError("'strings' is malformed") from None
 
 
 def _last(block: ir.Block) -> list[ir.Operation]:
@@ -106,7 +106,7 @@ def _check_count(what: str, listed: Sequence[Any], there: Sequence[Any]) -> None
 
 
 def _elements(entries: list[dict[str, ir.Attribute]], tree: Tree, values: Sequence[Any]) -> None:
-    """Note the narrow types that values stand for."""
+    """Set the narrow types that elements stand for."""
     listed = [as_text(n, "'elements'") for n in as_list(tree, "'elements'")]
     if not listed:
         return
@@ -120,7 +120,7 @@ def _elements(entries: list[dict[str, ir.Attribute]], tree: Tree, values: Sequen
 
 
 def _groups(tree: Tree, names: Sequence[str]) -> list[TensorGroup]:
-    """Return the groups that the tensors of these names make up."""
+    """Return the groups formed by the tensors of these names."""
     found: list[TensorGroup] = []
     for row in as_list(tree, "'groups'"):
         pair = as_list(row, "a group")

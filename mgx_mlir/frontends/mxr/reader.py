@@ -42,8 +42,9 @@ from mgx_mlir.programs.module_builder import LeftOut, ModuleBuilder, ProgramBuil
 from mgx_mlir.programs.program_ir import ProgramIR
 from mgx_mlir.programs.signature import DimRange
 
-MAX_MODULES = 64  # modules within modules
-BY_ORDER = ("loop", "select_module")  # their modules' parameters go by order, others' by name
+MAX_MODULES = 64  # most nested modules
+# operators whose modules take parameters in order; others match by name
+BY_ORDER = ("loop", "select_module")
 
 
 def program_of_tree(
@@ -57,7 +58,7 @@ def program_of_tree(
 
 
 def load_argument(path: str | os.PathLike[str]) -> Any:
-    """Return the array of an argument file, or a tuple of such. Raises FileError."""
+    """Return the array of an argument file, or a tuple of arrays. Raises FileError."""
     name = os.fspath(path)
     try:
         return argument_of(decode_msgpack(read_bytes(name)))
@@ -79,14 +80,14 @@ class _Reading:
         self.symbols = False
 
     def run(self) -> ProgramIR:
-        """Read the whole file; FileError where something in it is damaged."""
+        """Read the whole file; FileError if a part is damaged."""
         self.own = as_map(self.top.get(OWN_KEY, {}), f"'{OWN_KEY}'")
         self.from_us = OWN_KEY in self.top
         self.modules = as_map(member(self.top, "modules", "the file"), "'modules'")
         self.builder = ProgramBuilder()
         main = as_map(member(self.modules, "main", "'modules'"), "module 'main'")
         self.module(self.builder.main, main, ChainMap(), ("main",))
-        if self.from_us:  # MIGraphX makes modules empty that nothing takes
+        if self.from_us:  # MIGraphX leaves empty modules that no instruction uses
             for name in [n for n in self.modules if n != "main" and n not in self.read]:
                 self.submodules("select_module", [name], ChainMap(), ())
         program = self.builder.program(readable_name(self.name))
@@ -94,7 +95,7 @@ class _Reading:
         return program
 
     def finish(self, program: ProgramIR) -> None:
-        """State on the program what the file says of its inputs and symbols."""
+        """Set the program's inputs and symbols from the file."""
         with program.ctx:
             state_interface(program.main(), self.own)
             if self.symbols:
@@ -126,13 +127,14 @@ class _Reading:
     ) -> None:
         """Read a module's nodes; names of the enclosing modules are visible.
 
-        `order` lists its parameters as the instruction takes them, None: as they were added.
+        `order` lists its parameters in the order of the instruction's inputs; None: in the order of
+        addition.
         """
         what = f"module {shortened(path[-1])}"
         nodes = [as_map(n, f"a node of {what}") for n in as_list(tree.get("nodes"), "'nodes'")]
         known = outer.new_child()
         names = [as_text(member(n, "name", f"a node of {what}"), "'name'") for n in nodes]
-        # printed first means added last: parameters and literals are at the top in reverse
+        # nodes printed first were added last: parameters and literals are in reverse order
         pairs = zip(reversed(nodes), reversed(names), strict=True)
         parameters = {_parameter_name(n): n for n, name in pairs if name == "@param"}
         if len(parameters) != names.count("@param"):
@@ -173,7 +175,7 @@ class _Reading:
         found = known.get(as_text(name, "an input"))
         if found is None:
             where = shortened(node.get("output", "?"))
-            raise FileError(f"node {where} reads {shortened(name)}, which is not there")
+            raise FileError(f"node {where} reads {shortened(name)}, which does not exist")
         return found
 
     # ---- nodes -------------------------------------------------------------------------------
@@ -192,7 +194,7 @@ class _Reading:
         )
 
     def elsewhere(self, tree: dict[str, Tree]) -> dict[str, Tree]:
-        """Return a literal with its data, which is another's too; unchanged where it has none."""
+        """Return a literal with data that another literal shares; unchanged if it has none."""
         data = self.weights.get(as_text(tree["bytes"], "'bytes'"))
         if data is None or "data" in tree:
             return tree
@@ -201,7 +203,7 @@ class _Reading:
     def left_out(
         self, builder: ModuleBuilder, node: Mapping[str, Tree], tree: Mapping[str, Tree]
     ) -> Instruction:
-        """Build a literal of whose numbers a file of code has only the digest."""
+        """Build a literal of which the file has only the digest."""
         shape = shape_of(member(tree, "shape", "a literal"))
         if not isinstance(shape, Shape) or shape.is_dynamic:
             raise FileError(f"data expected a static shape, got {shape}")
@@ -228,7 +230,7 @@ class _Reading:
             raise FileError(e.message) from None
 
     def with_symbols(self, name: str, shape: Shape) -> Shape:
-        """Return a parameter's shape with the symbols that the file gives its dims."""
+        """Return a parameter's shape with the file's symbols for its dims."""
         symbols = as_list(as_map(self.own.get("symbols", {}), "'symbols'").get(name), "'symbols'")
         if len(symbols) != len(shape.dims):
             return shape
@@ -265,7 +267,7 @@ class _Reading:
         )
 
     def node_symbols(self, node: Mapping[str, Tree]) -> list[str]:
-        """Return the names of the source nodes that a node was made from."""
+        """Return the names of the source nodes of a node."""
         listed = as_list(node.get("debug_symbols"), "'debug_symbols'")
         self.symbols = self.symbols or bool(listed)
         found = [as_text(s, "a debug symbol") for s in listed]
@@ -280,12 +282,12 @@ class _Reading:
         known: ChainMap[str, Instruction],
         path: tuple[str, ...],
     ) -> list[ModuleBuilder]:
-        """Return the modules of an instruction, each of which is read once."""
+        """Return the modules of an instruction; each is read once."""
         trees = [as_map(member(self.modules, n, "'modules'"), "a module") for n in names]
         orders: list[Sequence[str] | None] = [None] * len(names)
         if op not in BY_ORDER and not self.from_us:
             orders = [sorted(_parameters(t)) for t in trees]
-            if op == "if":  # each takes all inputs, of which it names those that it reads
+            if op == "if":  # each branch gets all inputs, and names the ones that it reads
                 everything = {n: p for t in trees for n, p in _parameters(t).items()}
                 trees = [_completed(t, everything) for t in trees]
                 orders = [sorted(everything)] * len(names)
@@ -351,7 +353,7 @@ def _attribute(tree: Tree, depth: int = 0) -> Any:
 
 
 def _nested(tree: dict[str, Tree]) -> NestedOp:
-    """Return an operator that is an attribute, with numbers as its own."""
+    """Return an operator that is an attribute; its own attributes are numbers."""
     pairs = []
     for key, value in as_map(tree.get("operator", {}), "'operator'").items():
         if isinstance(value, bool) or not isinstance(value, int | float) or abs(value) > 1e30:

@@ -19,24 +19,24 @@ from mgx_mlir.programs.strided import array_over
 MAX_RANK = 64
 MAX_TUPLE = 16  # tuples within tuples
 MAX_EXTENT = 2**40  # no memory holds more
-MAX_EXPANDED = 256 << 20  # bytes of a file's broadcast data beyond those that are in the file
+MAX_EXPANDED = 256 << 20  # most bytes of a file's broadcast data beyond its stored bytes
 
 
 class Expansion:
-    """Budget of a file's broadcast data: a few bytes can state terabytes."""
+    """Budget for a file's broadcast data: a few bytes can expand to terabytes."""
 
     def __init__(self) -> None:
         self.left = MAX_EXPANDED
 
     def take(self, shape: Shape) -> None:
-        """Count the bytes that elements of `shape` have beyond their memory. FileError."""
+        """Count the bytes of a broadcast `shape` beyond its stored memory. FileError."""
         self.left -= max(shape.elements - shape.element_space, 0) * shape.dtype.size
         if self.left < 0:
-            raise FileError(f"data of {shape} is broadcast to a size that cannot be meant")
+            raise FileError(f"data of {shape} is broadcast to a size beyond the limit")
 
 
 def argument_of(tree: Tree, expansion: Expansion | None = None, depth: int = 0) -> Any:
-    """Return the array of an argument object, or a tuple of such. FileError."""
+    """Return the array of an argument object, or a tuple of arrays. FileError."""
     found = as_map(tree, "an argument")
     expansion = expansion or Expansion()
     if "sub" in found and "data" not in found:
@@ -79,7 +79,7 @@ def _elements(data: Any, shape: Shape, expansion: Expansion) -> np.ndarray:
 
 
 def shape_of(tree: Tree, depth: int = 0) -> AnyShape | None:
-    """Return the shape of a shape object; None for the one that operators without a result have."""
+    """Return the shape of a shape object; None for the one of operators without a result."""
     found = as_map(tree, "a shape")
     kind = as_text(member(found, "type", "a shape"), "'type'")
     if kind in ("tuple_type", "tuple"):
@@ -107,22 +107,20 @@ def _static_shape(dtype: DType, found: dict[str, Tree]) -> Shape | None:
     if len(strides) != len(lens):
         raise FileError(f"a shape has {len(lens)} lens and {len(strides)} strides")
     if any(d >= MAX_EXTENT for d in (*lens, *strides)):
-        raise FileError(f"a shape has lens {lens[:8]}, which no memory holds")
+        raise FileError(f"a shape has lens {lens[:8]}, which exceed any memory")
     if lens == [1] and strides == [0]:
         return Shape(dtype, (), ())
     return Shape(dtype, tuple(lens), tuple(strides))
 
 
 def check_rank(rank: int) -> None:
-    """Raise FileError for a shape of more dims than any array has."""
+    """Raise FileError for a rank that no array has."""
     if rank > MAX_RANK:
         raise FileError(f"a shape has {rank} dimensions, expected at most {MAX_RANK}")
 
 
 def dim_of(tree: Tree) -> Dim:
-    """Return a dimension: {range, optimals, sym}, or {min, max, optimals} as older files have
-    it.
-    """
+    """Return a dim: {range, optimals, sym}, or {min, max, optimals} in older files."""
     found = as_map(tree, "a dynamic dimension")
     span, symbol = found.get("range", found), None
     optimals = found.get("optimals")
@@ -155,12 +153,12 @@ def dim_of(tree: Tree) -> Dim:
 def _extent(tree: Tree) -> int:
     found = as_size(tree, "a dimension")
     if found >= MAX_EXTENT:
-        raise FileError(f"a dimension has the extent {found}, which no memory holds")
+        raise FileError(f"a dimension has the extent {found}, which exceeds any memory")
     return found
 
 
 def result_types(shape: AnyShape | None, dynamic_dims: Tree) -> list[TensorType] | None:
-    """Return the result types of a node; those of `dynamic_dims` are dynamic whatever the shape
+    """Return the result types of a node; dims in `dynamic_dims` are dynamic whatever the shape
     says.
     """
     if shape is None:

@@ -1,6 +1,6 @@
 """ONNX models as programs.
 
-`onnx_op` registers an importer for an operator, of a domain of one's own too: docs/onnx.md.
+`onnx_op` registers an importer for an operator, also for custom domains: docs/onnx.md.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _PLACES = {
 
 
 def __getattr__(name: str) -> Any:
-    # start-up: options of the reader need none of it
+    # not imported at start-up: reading options does not need it
     if name not in _PLACES:
         raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
     return getattr(importlib.import_module(_PLACES[name]), name)

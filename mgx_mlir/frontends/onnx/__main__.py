@@ -1,8 +1,8 @@
 """Prints the program of an ONNX model as MLIR: python -m mgx_mlir.frontends.onnx FILE.
 
-FILE is a model, or ONNX's textual syntax (.onnxtxt) with cases split by lines `// -----`; other
-lines that begin with // are comments. Errors of a case go to stdout in its place with
---errors-to-stdout, so that a test can look at them.
+FILE is a model, or ONNX's textual syntax (.onnxtxt) with cases split by lines `// -----`. Other
+lines that begin with // are comments. With --errors-to-stdout the error of a case is printed to
+stdout, so that a test can check it.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def model_of(text: str, name: str) -> onnx.ModelProto:
 
 
 def programs(path: str, options: OnnxOptions) -> Iterator[tuple[str, ProgramIR | MgxError]]:
-    """Return each case's name and program, or why it has none."""
+    """Return each case's name and its program or error."""
     if not path.endswith(".onnxtxt"):
         try:
             yield path, parse_onnx(path, options)
@@ -100,7 +100,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def text_of(program: ProgramIR, locations: bool) -> str:
-    """Return the module, each operation's source node in its location where asked for."""
+    """Return the module as text, with each operation's source node in its location if requested."""
     with program.ctx:
         return asm(program.module.operation, enable_debug_info=locations, use_local_scope=locations)
 

@@ -1,6 +1,6 @@
-"""Large tensors of a model's file, read ahead of the importer that asks for them one by one.
+"""Read-ahead of large tensors, for the importer that reads them one by one.
 
-A thread reads them in their order and digests them, neither of which needs Python's lock.
+A thread reads and digests them in file order; neither holds Python's GIL.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from mgx_mlir.core.literals import bytes_digest
 from mgx_mlir.frontends.files import bytes_of
 from mgx_mlir.frontends.onnx.file_digest import tensor_digests
 
-LEAST = 1 << 20  # bytes of a tensor that is worth the trouble
-_ROOM = 256 << 20  # bytes that wait for the importer
-_STEP = 0.05  # seconds between two safe points of a wait
+LEAST = 1 << 20  # least bytes of a tensor that is read ahead
+_ROOM = 256 << 20  # most bytes that wait for the importer
+_STEP = 0.05  # seconds between two checks for the end
 
 
 @dataclass
 class _Row:
-    """A tensor's place in the file, then what was read."""
+    """A tensor's offset and size, and its data once read."""
 
     offset: int
     nbytes: int
@@ -37,17 +37,17 @@ class ReadAhead:
     """The tensors of one open file. Use `close` before the file is closed."""
 
     def __init__(self, fd: int, name: str, places: Iterable[tuple[int, int]]) -> None:
-        """Begin to read the tensors at these places: offset and bytes of each."""
+        """Start to read the tensors at these extents: offset and bytes of each."""
         self._fd, self._name = fd, name
         self._rows = {offset: _Row(offset, n) for offset, n in places if n >= LEAST}
         self._known = tensor_digests(fd)
         self._changed = threading.Condition()
-        self._waiting = 0  # bytes that are read and not taken
+        self._waiting = 0  # bytes that were read and not taken yet
         self._is_closed = False
         self._thread = threading.Thread(target=self._run, name="mgx-reader", daemon=True)
         try:
             self._thread.start()
-        except RuntimeError:  # the system gives no thread
+        except RuntimeError:  # the system has no thread left
             self._rows = {}
 
     def _run(self) -> None:
@@ -58,7 +58,7 @@ class ReadAhead:
                 if self._is_closed:
                     return
                 if row.offset not in self._rows:
-                    continue  # its reader was faster
+                    continue  # the importer has read it already
                 row.is_begun = True
                 self._waiting += row.nbytes
             try:
@@ -67,12 +67,12 @@ class ReadAhead:
                 row.digest = known or bytes_digest(array)
                 row.array = array
             except Exception:
-                pass  # the importer reads it once more, and says what is wrong
+                pass  # the importer reads it again, and reports the error
             finally:
                 row.done.set()
 
     def take(self, offset: int, nbytes: int) -> tuple[np.ndarray, bytes] | None:
-        """Return the bytes at a place and their digest, once; None where they are not here."""
+        """Return a tensor's bytes and digest, once; None if they were not read."""
         with self._changed:
             row = self._rows.pop(offset, None)
         if row is None or not row.is_begun:
@@ -85,7 +85,7 @@ class ReadAhead:
         return None if row.array is None or row.nbytes != nbytes else (row.array, row.digest)
 
     def close(self) -> None:
-        """End the reading."""
+        """Stop reading."""
         with self._changed:
             self._is_closed = True
             self._rows = {}

@@ -1,9 +1,9 @@
-"""The branch of an `If` of two ranks that the rest of the model can be read with.
+"""Choice of a branch for each `If` whose branches differ in rank, so that the model is valid.
 
-Exporters write `squeeze` of a dynamic dim so. Where nothing that follows depends on the rank, the
-program has both (ranks.py). Else the model is read with each of the two. Where one of them makes it
-invalid further on, or gives outputs of other ranks than the file states, the program has the other
-one, and a run in which the condition says otherwise ends with an error.
+Exporters write `squeeze` of a dynamic dim as such an `If`. If no later node depends on the rank,
+the program has both branches (ranks.py). Else the model is read with each branch. If one branch
+makes later nodes invalid, or gives outputs of other ranks than the file states, the program has
+only the other one. A run whose condition selects the missing branch then fails.
 """
 
 from __future__ import annotations
@@ -18,25 +18,26 @@ from mgx_mlir.core.errors import MgxError
 from mgx_mlir.programs.program_ir import ProgramIR
 from mgx_mlir.programs.signature import Signature
 
-_MOST_READS = 32  # readings of one model
+_MOST_READS = 32  # most readings of one model
 
 
 class Choice(Enum):
     """Reading of an `If` whose branches differ in rank."""
 
-    BOTH = auto()  # both branches if nothing depends on the rank, else an error
+    BOTH = auto()  # both branches if no node depends on the rank, else an error
     THEN = auto()
     ELSE = auto()
-    CHECKED = auto()  # both; what depends on the rank reads the larger one, which a run checks
+    # both branches; nodes that depend on the rank read the larger one, which is checked at run time
+    CHECKED = auto()
 
 
-Choices = Mapping[str | bytes, Choice]  # keys: names of nodes, or bytes that equal nodes share
+Choices = Mapping[str | bytes, Choice]  # keys: names of nodes, or digests of equal nodes
 
 
 class Undecided(Exception):
-    """Ends a reading at an `If` that nothing has been chosen for.
+    """Raised at an `If` without a choice, which ends the reading.
 
-    `like` is the node's own form: a function that is called often has as many equal nodes.
+    `like` identifies equal nodes: a function that is called often has many of them.
     """
 
     def __init__(self, node: str, like: bytes) -> None:
@@ -46,19 +47,19 @@ class Undecided(Exception):
 
 @dataclass
 class Alternatives:
-    """The readings of a graph; `read` makes its program with the choices that it is given."""
+    """Readings of a graph; `read` makes its program for given choices."""
 
     read: Callable[[Choices], ProgramIR]
     graph: onnx.GraphProto
     reads: int = 0
 
     def program(self, choices: Choices | None = None) -> ProgramIR:
-        """Return the only program that there is. Errors: those of the model."""
+        """Return the only valid program. Errors: those of the model."""
         choices = choices or {}
         return self._decided(choices, self._reading(choices))
 
     def _reading(self, choices: Choices) -> ProgramIR | Undecided:
-        """Read once: the program, or the `If` that ended it. Errors: those of the model."""
+        """Read once; return the program, or the `If` that ended it. Errors: those of the model."""
         self.reads += 1
         try:
             return self.read(choices)
@@ -77,7 +78,7 @@ class Alternatives:
         begun = {c: self._tried(choices, node, c) for c in (Choice.THEN, Choice.ELSE)}
         begun = {c: first for c, first in begun.items() if first is not None}
         if both is None and len(begun) == 1 and self.reads < _MOST_READS:
-            # the others ended ahead of the next such `If`: they do so at equal ones, too
+            # the others ended before the next such `If`, so they end at equal ones too
             [choice] = begun
             shared = self._attempt({**choices, node: choice, found.like: choice})
             if shared is not None:
@@ -91,7 +92,7 @@ class Alternatives:
         return self.program({**choices, node: Choice.CHECKED})
 
     def _tried(self, choices: Choices, node: str, choice: Choice) -> ProgramIR | Undecided | None:
-        """Read with one choice more, up to the next `If`; None where the model is wrong so."""
+        """Read with one more choice, up to the next `If`; None if that makes the model invalid."""
         if self.reads >= _MOST_READS:
             return None
         try:

@@ -1,4 +1,4 @@
-"""Lists that a Loop's body appends one element to: stacked, as scan outputs are."""
+"""Lists to which a Loop's body appends one element: read as scan outputs."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from mgx_mlir.frontends.onnx.graph import readers
 
 
 def appended(body: onnx.GraphProto, states: Sequence[int]) -> dict[int, str]:
-    """Return the carried values, of `states`, that are lists which the body only appends to.
+    """Return the carried lists, of `states`, to which the body only appends.
 
-    Each with the name of what it appends.
+    Each comes with the name of the appended value.
     """
     found: dict[int, str] = {}
     for i in states:
@@ -36,13 +36,13 @@ def appended(body: onnx.GraphProto, states: Sequence[int]) -> dict[int, str]:
 
 
 def without(body: onnx.GraphProto, lists: dict[int, str]) -> onnx.GraphProto:
-    """Return the body with what each list gets as a scan output behind the others."""
+    """Return the body with the appended values as additional scan outputs."""
     made = onnx.GraphProto()
     made.CopyFrom(body)
     names = {body.input[2 + i].name for i in lists}
     gone = set(names)
     del made.node[:]
-    for node in body.node:  # the insert, and the identities behind it
+    for node in body.node:  # the insert, and identities after it
         if node.input and node.input[0] in gone:
             gone.add(node.output[0])
         else:

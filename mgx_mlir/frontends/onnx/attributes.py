@@ -50,7 +50,7 @@ def value_of(a: onnx.AttributeProto, reader: TensorReader) -> Any:
 
 
 def strings_of(given: list[onnx.AttributeProto]) -> onnx.TensorProto | None:
-    """Return the value of a Constant as a tensor of strings, None where it is of another type."""
+    """Return the value of a Constant as a tensor of strings, None if it has another type."""
     for a in given:
         if a.name == "value" and a.t.data_type == onnx.TensorProto.STRING:
             return a.t
@@ -64,8 +64,8 @@ def strings_of(given: list[onnx.AttributeProto]) -> onnx.TensorProto | None:
 def resolved(
     node: onnx.NodeProto, bound: Mapping[str, onnx.AttributeProto]
 ) -> list[onnx.AttributeProto]:
-    """Return the node's attributes, those that refer to the enclosing function's replaced by
-    its.
+    """Return the node's attributes; references to attributes of the enclosing function are
+    replaced.
     """
     out = []
     for a in node.attribute:
@@ -80,16 +80,17 @@ def resolved(
 
 
 def schema_of(domain: str, name: str, opset: int) -> onnx.defs.OpSchema | None:
-    """Return the operator's schema at this opset, or None where ONNX has none."""
+    """Return the operator's schema at this opset, or None if ONNX has none."""
     try:
         return onnx.defs.get_schema(name, opset, domain)
-    except Exception:  # the package raises its own SchemaError, or others by version
+    except Exception:  # onnx raises SchemaError, or other exceptions by version
         return None
 
 
 def _as_stated(a: onnx.AttributeProto, kind: int) -> onnx.AttributeProto:
-    """Return an attribute as the kind that its operator states, where nothing is lost: an INT for
-    a FLOAT, a list of one number for the number."""
+    """Convert an attribute to the kind of its schema if nothing is lost: an INT for a FLOAT, a list
+    of one number for the number.
+    """
     if a.type == _A.INT and kind == _A.FLOAT and int(float(a.i)) == a.i:
         return onnx.AttributeProto(name=a.name, type=_A.FLOAT, f=float(a.i))
     if a.type == _A.INTS and kind == _A.INT and len(a.ints) == 1:
@@ -105,8 +106,7 @@ def keywords(
     schema: onnx.defs.OpSchema | None,
     reader: TensorReader,
 ) -> dict[str, Any]:
-    """Return the keyword arguments for an operator's function: the given ones checked, then
-    defaults.
+    """Return the keyword arguments for an operator's function: checked attributes, then defaults.
 
     Raises ModelError for an attribute the operator does not have, of a wrong kind, or missing.
     """
@@ -118,7 +118,7 @@ def keywords(
         if stated is None and a.name not in op.attributes:
             known = ", ".join(sorted(op.attributes)) or "none"
             raise ModelError(f"has no attribute '{a.name}', it has: {known}")
-        # an enum, which onnx's stub does not say
+        # an enum; onnx's stub lacks it
         kind: Any = None if stated is None else stated.type
         if kind is not None:
             a = _as_stated(a, int(kind.value))

@@ -1,4 +1,4 @@
-"""Function bodies: what ONNX, or the model, gives an operator in terms of others."""
+"""Function bodies of operators, from ONNX or the model, made of other operators."""
 
 from __future__ import annotations
 
@@ -14,33 +14,33 @@ from mgx_mlir.frontends.values import Held
 
 
 class UseBody(Exception):
-    """Raised by an operator's function that leaves this node to the body ONNX gives it."""
+    """Raised by an operator's function for a node that should use ONNX's function body."""
 
 
 def domain_of(domain: str) -> str:
-    """Return a domain by its one name: "" is ONNX's own."""
+    """Return the canonical name of a domain: "" is ONNX's own."""
     return "" if domain == "ai.onnx" else domain
 
 
 def opsets_of(function: onnx.FunctionProto) -> dict[str, int]:
-    """Return the opsets a function's body is written in."""
+    """Return the opsets of a function's body."""
     return {domain_of(o.domain): o.version for o in function.opset_import}
 
 
 def has_body(schema: onnx.defs.OpSchema | None) -> bool:
-    """Return whether ONNX gives the operator in terms of others."""
-    known: Any = schema  # onnx's stub leaves the functions of a schema out
+    """Return whether ONNX has a function body for the operator."""
+    known: Any = schema  # onnx's stub lacks the functions of a schema
     return known is not None and (known.has_function or known.has_context_dependent_function)
 
 
 def schema_body(
-    schema: Any,  # an OpSchema; onnx's stub leaves its functions out
+    schema: Any,  # an OpSchema; onnx's stub lacks its functions
     proto: onnx.NodeProto,
     given: list[onnx.AttributeProto],
     inputs: Sequence[Held | None],
     opset: int,
 ) -> onnx.FunctionProto:
-    """Return the function body ONNX gives an operator, for this node's types."""
+    """Return ONNX's function body of an operator, for this node's types."""
     function = onnx.FunctionProto()
     versions = [v for v in schema.function_opset_versions if v <= opset]
     if schema.has_function and versions:
@@ -64,7 +64,7 @@ def schema_body(
 
 
 def type_proto(value: Held | None) -> onnx.TypeProto:
-    """Return a value's type as ONNX states it; empty for an absent one."""
+    """Return a value's type as a TypeProto; empty for an absent one."""
     proto = onnx.TypeProto()
     if not isinstance(value, ir.Value):
         return proto

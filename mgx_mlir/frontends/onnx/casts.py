@@ -17,8 +17,8 @@ from mgx_mlir.frontends.onnx.tensors import cast_number
 from mgx_mlir.frontends.values import Value
 from mgx_mlir.programs.build import Builder
 
-# The magnitude from which rounding to the type overflows, and whether that very value does:
-# half a step above the largest number, ties going to the even neighbour.
+# Magnitude from which rounding to the type overflows, and whether this value itself does. It is
+# half a step above the largest number; ties go to the even neighbour.
 _F8_LIMITS = {"fp8e4m3fn": 464.0, "fp8e5m2": 61440.0, "fp8e4m3fnuz": 248.0, "fp8e5m2fnuz": 61440.0}
 _TIE_OVERFLOWS = {"fp8e4m3fn": False, "fp8e5m2": True, "fp8e4m3fnuz": True, "fp8e5m2fnuz": True}
 
@@ -30,7 +30,7 @@ def cast(
     have, kind = node.kind(x), BY_ONNX.get(to)
     if kind is None:
         out = cast_to(b, x, cast_number(to), saturate)
-        return b.identity(x) if out is x and have else out  # another type, held in the same way
+        return b.identity(x) if out is x and have else out  # another type with the same storage
     if have == to:
         return x
     return node.mark(to_narrow(b, x, kind, saturate, round_mode), to)
@@ -70,7 +70,7 @@ def _largest(dtype: dtypes.DType) -> float:
 def to_narrow(
     b: Builder, x: Value, kind: Narrow, saturate: bool = True, round_mode: str = "up"
 ) -> Value:
-    """Return `x` as values of a narrow type, in the type that holds them."""
+    """Return `x` as values of a narrow type, in its storage type."""
     if kind.is_integer:
         return _to_integer(b, x, kind)
     if kind.mantissa:
@@ -84,7 +84,7 @@ def _to_integer(b: Builder, x: Value, kind: Narrow) -> Value:
     if b.dtype(x).is_float:
         x = x if b.dtype(x) is DOUBLE else convert(b, x, FLOAT)
         whole = INT64 if b.dtype(x) is DOUBLE else INT32
-        # beyond these a float is a multiple of 2**8 or more; a conversion would saturate
+        # floats above are multiples of 2**8 or more; a conversion would saturate
         held = compare(b, "less", b.abs(x), -float(whole.lowest()))
         x = b.where(held, x, number(b, 0, x))
     low = b.bitwise_and(convert(b, x, whole), (1 << kind.bits) - 1)
@@ -94,8 +94,8 @@ def _to_integer(b: Builder, x: Value, kind: Narrow) -> Value:
 
 
 def _to_float(b: Builder, x: Value, kind: Narrow) -> Value:
-    """Return the nearest number, ties to even, the largest beyond it; NaN, which the type lacks,
-    gives 0.
+    """Return the nearest number, ties to even; larger magnitudes give the largest number, NaN gives
+    0.
 
     A number between 2**e and 2**(e+1) is a multiple of 2**(e - mantissa), smaller ones of the
     step of the smallest normal number.
@@ -117,8 +117,8 @@ def _to_exponent(b: Builder, x: Value, saturate: bool, round_mode: str) -> Value
     """Return a power of two (float8e8m0), from the exponent and the fraction of the bits of an
     f32.
 
-    Outside of [2**-127, 2**127] the result is the nearer end, or NaN without `saturate`. Negative
-    numbers, which ONNX leaves dynamic, lie below it, as in onnxruntime 1.32.
+    Outside of [2**-127, 2**127] the result is the nearer end, or NaN without `saturate`. For
+    negative numbers, which ONNX leaves undefined, it is the lower end, as in onnxruntime 1.32.
     """
     if round_mode not in ("up", "down", "nearest"):
         raise ModelError(f"attribute 'round_mode' expected up, down or nearest, got '{round_mode}'")

@@ -1,9 +1,9 @@
-"""Loops that count up to a bound: their condition says how many iterations there are.
+"""Loops that count up to a bound: the number of iterations follows from the condition.
 
     while_loop(i, bound, ..): i' = i + 1; continue while i' < bound
 
-Frameworks write every loop so, and what knows the number of iterations ahead needs no look at a
-condition behind each.
+Frameworks write most loops this way. With a known number of iterations, no condition is evaluated
+after each one.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ import onnx
 import onnx.external_data_helper
 import onnx.numpy_helper
 
-_SAME = ("Identity", "Cast")  # ops that keep a counter's number
+_SAME = ("Identity", "Cast")  # ops that keep a counter's value
 
 
 @dataclass(frozen=True)
 class Counter:
-    """The loop goes on while a number is below, or at (`inclusive`), a bound.
+    """A loop continues while a number is below a bound, or equal to it (`inclusive`).
 
-    The number is `first` behind the first iteration where it is the body's own count, else what
-    the carried value `state` was plus `first`; one more in each. The bound is a carried value that
-    stays, the name of an outer value, or a number.
+    After the first iteration the number is `first` if it is the body's own count, else the carried
+    value `state` plus `first`. It grows by one in each iteration. The bound is a constant carried
+    value, the name of an outer value, or a number.
     """
 
     state: int | None
@@ -38,7 +38,7 @@ class Counter:
 def counters(
     body: onnx.GraphProto, known: Callable[[str], int | None] = lambda name: None
 ) -> list[Counter] | None:
-    """Return what all must go on for the body's condition to hold; None: it is no such loop.
+    """Return the counters that must all continue for the condition to hold; None for other loops.
 
     known: gives the whole number that an outer value is, where that is known.
     """
@@ -54,7 +54,7 @@ class _Body:
         self.outputs = [o.name for o in body.output]
 
     def conditions(self, name: str) -> list[Counter] | None:
-        """Follow a condition to the comparisons that all must hold, each value once.
+        """Return the comparisons of a condition that must all hold, each value once.
 
         A file may have any nodes: chains without end, cycles, other numbers of inputs.
         """
@@ -69,7 +69,7 @@ class _Body:
             if node is None:
                 if self.inputs.get(name) != 1:
                     return None
-                continue  # the condition as it came in: the loop goes on
+                continue  # the incoming condition: the loop continues
             if node.op_type in ("And", "Identity"):
                 left.extend(node.input)
                 continue
@@ -80,7 +80,7 @@ class _Body:
         return found
 
     def compared(self, node: onnx.NodeProto) -> Counter | None:
-        """Return what a comparison of a counter with its bound says."""
+        """Return the counter and bound of a comparison."""
         kind, inputs = node.op_type, list(node.input)
         if kind.startswith("Greater"):
             kind, inputs = kind.replace("Greater", "Less"), inputs[::-1]
@@ -96,7 +96,7 @@ class _Body:
         return Counter(*counted, *until, inclusive)
 
     def source(self, name: str) -> str:
-        """Return what a number is a copy of, or an exact conversion."""
+        """Return the value that a number is a copy or an exact conversion of."""
         seen = set[str]()
         while (node := self.made.get(name)) is not None and node.op_type in _SAME:
             if len(node.input) != 1 or name in seen:
@@ -108,7 +108,7 @@ class _Body:
         return name
 
     def counted(self, name: str) -> tuple[int | None, int] | None:
-        """Return the carried value, or None for the body's count, and what is added to it."""
+        """Return the carried value (None for the body's count), and the number added to it."""
         step = self.added(name)
         if step is None:
             return None
@@ -124,7 +124,7 @@ class _Body:
         return at - 2, number
 
     def added(self, name: str) -> tuple[str, int] | None:
-        """Return the input of the body, and the known number, of which a value is the sum."""
+        """Return a sum's body input and known addend."""
         node = self.made.get(name)
         if node is None:
             return (name, 0) if name in self.inputs else None
@@ -138,7 +138,7 @@ class _Body:
         return None
 
     def number(self, name: str) -> int | None:
-        """Return a whole number that the body holds."""
+        """Return an integer constant of the body."""
         tensor = self.held.get(name)
         node = self.made.get(name)
         if tensor is None and node is not None and node.op_type == "Constant":
@@ -152,7 +152,7 @@ class _Body:
         try:
             known = onnx.numpy_helper.to_array(tensor).reshape(-1)
         except (TypeError, ValueError):
-            return None  # reading the node says what is wrong with it
+            return None  # reading the node reports the error
         if known.dtype.kind not in "iuf" or not np.isfinite(known[0]) or known[0] % 1:
             return None
         return int(known[0])
@@ -170,9 +170,9 @@ class _Body:
 
 
 def _keeps_counts(node: onnx.NodeProto) -> bool:
-    """Return whether a conversion keeps numbers of iterations: to i32, i64, f32 or f64.
+    """Return whether a conversion keeps iteration counts exact: to i32, i64, f32 or f64.
 
-    An f32 is exact up to 2^24, more iterations than a loop of such a model has.
+    An f32 is exact up to 2^24, more iterations than such a loop has.
     """
     to = next((a.i for a in node.attribute if a.name == "to"), 0)
     kinds = onnx.TensorProto

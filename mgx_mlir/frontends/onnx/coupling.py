@@ -1,4 +1,4 @@
-"""Probabilities of classes from those of pairs of classes, as libsvm couples them."""
+"""Class probabilities from pairwise probabilities, coupled as in libsvm."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from mgx_mlir.frontends.onnx.ops.control import counted_loop
 from mgx_mlir.frontends.values import Value
 from mgx_mlir.programs.build import Builder
 
-_SWEEPS = 100  # at most, as in libsvm
+_SWEEPS = 100  # most sweeps, as in libsvm
 
 
 def coupled_probabilities(b: Builder, node: Node, pairs: Value, count: int) -> Value:
     """Return {N, count} probabilities; `pairs` {N, count (count - 1) / 2} are those of the first
     class of each pair.
 
-    The second method of Wu, Lin and Weng: p minimises the sum of (r_ji p_i - r_ij p_j)^2, by
-    sweeps over the classes until Q p is within 0.005 / count of its mean. A row that is there
-    stays as it is, as it would alone.
+    The second method of Wu, Lin and Weng: p minimises the sum of (r_ji p_i - r_ij p_j)^2, by sweeps
+    over the classes until Q p is within 0.005 / count of its mean. A converged row stays unchanged,
+    so that results do not depend on the other rows.
     """
     table = [[None] * count for _ in range(count)]  # r_ij, columns {N, 1}
     rows: list[list[Any]] = [list(r) for r in table]

@@ -1,6 +1,6 @@
-"""Digest of an ONNX file, and of each large tensor in it, by one reading.
+"""Digest of an ONNX file, and of each large tensor in it, from one reading.
 
-The cache asks for the file's digest, and the importer for those of its tensors a moment later.
+The cache needs the file's digest, and the importer the digests of its tensors.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ LAYOUT = WireSchema(  # the field numbers of onnx.proto
     typed={4: _FLOAT, 10: _DOUBLE},  # float_data, double_data
     mark=12,  # doc_string
 )
-LEAST = 4 << 20  # bytes of a file whose tensors are worth digests of their own
-_STEP = 4 << 20  # bytes that are read at a time
+LEAST = 4 << 20  # least bytes of a file whose tensors get digests
+_STEP = 4 << 20  # bytes read at a time
 
 Place = tuple[int, int]  # offset and bytes of a tensor
-# digests of the file that was read last, which is imported next as a rule
+# digests of the last file, which is usually imported next
 _last: tuple[Identity, dict[Place, bytes]] | None = None
 
 
 def file_digest(path: str | os.PathLike[str]) -> str:
     """Return a digest of an ONNX file's bytes.
 
-    Errors: OSError; FileError for a file that is no message of protobuf.
+    Errors: OSError; FileError for a file that is no protobuf message.
     """
     global _last
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
@@ -71,7 +71,7 @@ def _digest(fd: int, offset: int, length: int, buffer: memoryview) -> bytes:
 
 
 def tensor_digests(fd: int) -> dict[Place, bytes]:
-    """Return the digests of an open file's tensors that are known."""
+    """Return the known digests of an open file's tensors."""
     now = _last
     return now[1] if now is not None and now[0] == identity(os.fstat(fd)) else {}
 

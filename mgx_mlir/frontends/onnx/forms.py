@@ -1,8 +1,8 @@
 """Nodes in a form that their model's opset does not have: which version of the operator is meant.
 
 Exporters and hand-made models leave out the domain of onnxruntime's operators, use an operator
-below its first opset, or keep the attributes of an older version. Such a node is read as the
-version that has its attributes and number of inputs, where the one of its opset has not.
+below its first opset, or keep the attributes of an older version. If the version of its opset does
+not match, such a node is read as a version that has its attributes and number of inputs.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ CONTRIB = "com.microsoft"
 
 @dataclass(frozen=True)
 class Form:
-    """The operator that a node is read as; `domain` and `opset` are those it is of."""
+    """Operator that a node is read as; `domain` and `opset` select its version."""
 
     op: OnnxOp | None
     domain: str
     opset: int
-    stated: bool = True  # version by the model's opset
+    stated: bool = True  # version is that of the model's opset
 
     @property
     def name(self) -> str:
@@ -36,9 +36,9 @@ class Form:
 
 
 def form_of(proto: onnx.NodeProto, domain: str, opset: int) -> Form:
-    """Return how a node of a model of this opset is read; `op` None: nothing has its name.
+    """Return the form of a node of a model of this opset; `op` is None for an unknown name.
 
-    Where no version fits the stated one remains, so that errors are about it.
+    If no version fits, the stated one remains, so that errors refer to it.
     """
     stated = Form(find(domain, proto.op_type, opset), domain, opset)
     if stated.op is not None and _fits(stated.op, proto):
@@ -51,7 +51,7 @@ def form_of(proto: onnx.NodeProto, domain: str, opset: int) -> Form:
 
 
 def _others(proto: onnx.NodeProto, domain: str, opset: int) -> Iterator[Form]:
-    """Yield the other versions: older ones, the newest first, onnxruntime's, then later ones."""
+    """Yield other versions: older ones from the newest, onnxruntime's, then later ones."""
     rows = versions(domain, proto.op_type)
     upper = {v.since: rows[i - 1].since - 1 if i else opset for i, v in enumerate(rows)}
     older = [v for v in rows if v.since <= opset][1:]
@@ -65,7 +65,7 @@ def _others(proto: onnx.NodeProto, domain: str, opset: int) -> Iterator[Form]:
 
 
 def _fits(op: OnnxOp, proto: onnx.NodeProto) -> bool:
-    """Return whether a version has the node's attributes and takes its inputs."""
+    """Return whether a version has the node's attributes and accepts its inputs."""
     given = {a.name for a in proto.attribute}
     if not given <= set(op.attributes):
         return False

@@ -11,12 +11,12 @@ from mgx_mlir.core.errors import ModelError
 
 
 def label(node: onnx.NodeProto, index: int) -> str:
-    """Return the name a node goes by: its own, or operator and position."""
+    """Return a node's name for messages: its own, or operator and index."""
     return node.name or f"{node.op_type}_{index}"
 
 
 def reads(node: onnx.NodeProto) -> set[str]:
-    """Return every outer value a node depends on, those captured by its subgraphs included."""
+    """Return every outer value that a node depends on, including captures of its subgraphs."""
     names = {x for x in node.input if x}
     for attribute in node.attribute:
         if attribute.HasField("g"):
@@ -27,12 +27,12 @@ def reads(node: onnx.NodeProto) -> set[str]:
 
 
 def readers(nodes: Iterable[onnx.NodeProto], name: str) -> list[onnx.NodeProto]:
-    """Return the nodes that read a value, themselves or in their bodies."""
+    """Return the nodes that read a value, directly or in their subgraphs."""
     return [n for n in nodes if name in reads(n)]
 
 
 def captured(graph: onnx.GraphProto) -> set[str]:
-    """Return the names a subgraph takes from outside."""
+    """Return the outer values that a subgraph captures."""
     own = {i.name for i in graph.input} | {i.name for i in graph.initializer}
     own |= {s.values.name for s in graph.sparse_initializer}
     for node in graph.node:
@@ -48,8 +48,8 @@ def topological(
 ) -> tuple[list[tuple[int, onnx.NodeProto]], bool]:
     """Return the nodes with their file positions, producers first, and whether the order changed.
 
-    Nodes keep the file's order wherever it allows. Raises ModelError for a cycle, or where two
-    nodes make one value.
+    Nodes keep the file's order where possible. Raises ModelError for a cycle, and for two nodes
+    with the same output.
     """
     producer: dict[str, int] = {}
     for i, node in enumerate(nodes):
@@ -57,13 +57,13 @@ def topological(
             if name and producer.setdefault(name, i) != i:
                 first = label(nodes[producer[name]], producer[name])
                 raise ModelError(
-                    f"value '{name}' is made twice, by nodes '{first}' and '{label(node, i)}'"
+                    f"value '{name}' is the output of two nodes, '{first}' and '{label(node, i)}'"
                 )
     for name in given:
         if name in producer:
             i = producer[name]
             raise ModelError(
-                f"value '{name}' is made by node '{label(nodes[i], i)}' and is an input or "
+                f"value '{name}' is an output of node '{label(nodes[i], i)}', and an input or "
                 f"initializer too"
             )
     needs = [{producer[x] for x in reads(node) if x in producer} for node in nodes]

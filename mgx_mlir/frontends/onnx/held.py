@@ -1,4 +1,4 @@
-"""Opens an ONNX model that is an object in memory, its weights arrays that others own."""
+"""ONNX models that are objects in memory, with weights in arrays of the caller."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from mgx_mlir.frontends.onnx.load import LoadedModel, check_model, check_text
 from mgx_mlir.frontends.onnx.tensors import TensorReader
 from mgx_mlir.frontends.wire import Stripped
 
-PLACE = "held"  # the location that external data in memory states
+PLACE = "held"  # location of external data in memory
 
 
 class HeldTensors(TensorReader):
-    """Reads tensors whose data is external under the name of an array of bytes."""
+    """Reads tensors whose external data names one of the given arrays of bytes."""
 
     def __init__(self, name: str, arrays: Mapping[str, np.ndarray]) -> None:
         super().__init__(name, memoryview(b""), Stripped(b"", LAYOUT.what), None)
@@ -35,7 +35,7 @@ def load_held(
 ) -> LoadedModel:
     """Open a model; `arrays` has the bytes of tensors with external data, by the tensor's name.
 
-    Raises ModelError where its versions are missing or newer than supported.
+    Raises ModelError if its versions are missing or newer than supported.
     """
     check_text(proto, name)
     check_model(proto, name)

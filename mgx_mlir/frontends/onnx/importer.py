@@ -109,7 +109,7 @@ def import_model(model: LoadedModel, options: OnnxOptions | None = None) -> Prog
     except MgxError:
         if not may_help:
             raise
-        fail = True  # a branch that cannot be read is one that no run may take
+        fail = True  # a branch that cannot be imported must not be taken at run time
         return Alternatives(read, model.proto.graph).program()
 
 
@@ -117,7 +117,7 @@ class Importer(GraphImporter[onnx.NodeProto, Scope]):
     """One import of an ONNX model."""
 
     max_depth = 32
-    branches_may_fail = False  # a run that takes a wrong branch of an If ends with an error
+    branches_may_fail = False  # a run that takes a failed branch of an If ends with an error
     has_wrong_branch = False
 
     def __init__(
@@ -170,7 +170,7 @@ class Importer(GraphImporter[onnx.NodeProto, Scope]):
             set_steps(function, self.model.text_plan.steps)
 
     def _bind(self, given: Sequence[Value], scope: Scope) -> None:
-        """Give the names of the graph's inputs their values."""
+        """Bind the graph's inputs to their names."""
         arguments = iter(given)
         for i in self.inputs:
             if i.name in scope.values:
@@ -196,13 +196,13 @@ class Importer(GraphImporter[onnx.NodeProto, Scope]):
     # ---- graphs and nodes ----------------------------------------------------------------------
 
     def body(self, graph: onnx.GraphProto, scope: Scope) -> list[Held]:
-        """Import a graph's nodes into `scope`; its output values."""
+        """Import a graph's nodes into `scope`; return its output values."""
         for tensor in graph.initializer:
             other = scope.values.get(tensor.name)
             if isinstance(other, onnx.TensorProto) and other != tensor:
                 error = ModelError(f"initializer '{tensor.name}' is stated twice, with two values")
                 if scope.depth:
-                    raise error  # the node that holds this body reports it
+                    raise error  # the node that contains this body reports it
                 self.problems.error(error, scope.prefix)
                 raise Stop
             scope.values[tensor.name] = tensor
@@ -218,7 +218,7 @@ class Importer(GraphImporter[onnx.NodeProto, Scope]):
             order, moved = topological(nodes, scope.values)
         except ModelError as e:
             if scope.depth:
-                raise  # the node that holds this body reports it
+                raise  # the node that contains this body reports it
             self.problems.error(e, scope.prefix)
             raise Stop from None
         if moved:
@@ -227,7 +227,7 @@ class Importer(GraphImporter[onnx.NodeProto, Scope]):
             self.node(node, index, scope)
 
     def named(self, names: Sequence[str], scope: Scope) -> list[Held]:
-        """Return the values of outputs by name; note those that there are not."""
+        """Return the values of outputs by name; record missing ones."""
         values: list[Held] = []
         for name in names:
             try:
@@ -241,7 +241,7 @@ class Importer(GraphImporter[onnx.NodeProto, Scope]):
         return values
 
     def value(self, name: str, scope: Scope) -> Held:
-        """Return the value of a name; an initializer becomes a literal when it is first used."""
+        """Return the value of a name; an initializer becomes a literal at its first use."""
         owner = scope.holder(name)
         if owner is None:
             raise ModelError(f"value '{name}' is not produced by any node or initializer")
@@ -264,7 +264,7 @@ class Importer(GraphImporter[onnx.NodeProto, Scope]):
         return value
 
     def texts(self, proto: onnx.TensorProto) -> Texts:
-        """Return a tensor of strings: numbers in a table of them."""
+        """Return a tensor of strings as indices into a table of strings."""
         found = [s.decode(errors="replace") for s in proto.string_data]
         table = tuple(dict.fromkeys(found))
         if len(found) != math.prod(proto.dims):
@@ -278,7 +278,7 @@ class Importer(GraphImporter[onnx.NodeProto, Scope]):
         return self.model.reader.sparse(proto, f"sparse initializer '{proto.values.name}'")
 
     def node(self, proto: onnx.NodeProto, index: int, scope: Scope) -> None:
-        """Import one node; whatever is wrong with it is noted and its outputs are poisoned."""
+        """Import one node; errors are recorded and its outputs poisoned."""
         name = scope.prefix + label(proto, index)
         if self.tracing:
             ins, outs = ",".join(proto.input), ",".join(proto.output)
@@ -319,7 +319,7 @@ class Importer(GraphImporter[onnx.NodeProto, Scope]):
         if local is None:
             op, schema, opset = self._form(proto, domain, opset, name)
         if op is None and local is None and not has_body(schema):
-            for x in proto.input:  # a missing input is an error of its own
+            for x in proto.input:  # a missing input is a separate error
                 if x:
                     self.value(x, scope)
             raise Refused(refused(domain, proto.op_type))
@@ -388,10 +388,10 @@ class Importer(GraphImporter[onnx.NodeProto, Scope]):
         opsets: Mapping[str, int],
         schema: onnx.defs.OpSchema | None = None,
     ) -> Sequence[Held | None]:
-        """Import a function's body in place of a call of it.
+        """Import a function's body in place of its call.
 
-        An output that the call leaves out (`wanted` shorter, or "" there) need not be made: bodies
-        that depend on the call's form do not make it.
+        An output that the call does not name (`wanted` is shorter, or has "") may be missing:
+        bodies that depend on the call's form do not compute it.
         """
         bound = {a.name: a for a in function.attribute_proto}
         if schema is not None:
@@ -418,7 +418,7 @@ class Importer(GraphImporter[onnx.NodeProto, Scope]):
 
     @property
     def declared(self) -> dict[str, TensorType]:
-        """The types that the file states for its values, or ONNX infers."""
+        """Types of values that the file states, or ONNX infers."""
         if self._declared is None:
             self._declared = declared_types(self.model.proto)
         return self._declared

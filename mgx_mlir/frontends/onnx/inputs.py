@@ -1,4 +1,4 @@
-"""The inputs of an ONNX graph: their types by file and options, and what of them is a parameter."""
+"""Inputs of an ONNX graph: their types by file and options, and their parameters."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from mgx_mlir.frontends.program import Parameter
 
 @dataclass
 class Input:
-    """An input of the graph: its parameters, or the value that the options give it."""
+    """An input of the graph: its parameters, or the constant that an option sets."""
 
     name: str
     form: Form = TENSOR  # tensor, sequence of a length, or absent optional
     parameters: list[Parameter] = field(default_factory=list)
-    value: np.ndarray | None = None  # value that the options give, in place of parameters
-    failed: bool = False  # errors of the input are noted; nodes that read it are skipped
+    value: np.ndarray | None = None  # constant that an option sets, instead of parameters
+    failed: bool = False  # errors of the input were recorded; nodes that read it are skipped
 
 
 def graph_inputs(graph: onnx.GraphProto) -> list[onnx.ValueInfoProto]:
-    """Return the inputs that no initializer gives a value."""
+    """Return the inputs that have no initializer."""
     initial = {t.name for t in graph.initializer}
     initial |= {s.values.name for s in graph.sparse_initializer}
     return [i for i in graph.input if i.name not in initial]
@@ -45,9 +45,9 @@ def read_inputs(
     problems: Problems,
     made_ahead: Mapping[str, Sequence[DimSource]] | None = None,
 ) -> list[Input]:
-    """Return the graph's inputs; what is wrong with them goes to `problems`.
+    """Return the graph's inputs; errors go to `problems`.
 
-    `made_ahead` are inputs that steps ahead of the program make, and where their dims come from.
+    `made_ahead` are inputs that steps before the program compute, with the source of their dims.
     Raises UsageError for an option that does not fit its input.
     """
     found = []
@@ -70,7 +70,7 @@ def read_inputs(
 def check_names(
     graph: onnx.GraphProto, options: OnnxOptions, inputs: list[Input], name: str
 ) -> None:
-    """UsageError for an option about an input or a symbol that the graph does not have."""
+    """Raise UsageError for an option about an input or a symbol that the graph lacks."""
     names = [i.name for i in inputs]
     parameters = [p.name for i in inputs for p in i.parameters]
     options.check_inputs([*parameters, *names], parameters, name)
@@ -108,11 +108,11 @@ def _read(info: onnx.ValueInfoProto, made: Input, options: OnnxOptions) -> None:
     if stated == "sequence_type":
         if length == TENSOR:
             raise UnsupportedModel(
-                f"{what} is a sequence, and the model does not say of how many elements",
+                f"{what} is a sequence, and the model does not state its number of elements",
                 notes=[f"give it as an option: input_lengths={{'{name}': 2}}"],
             )
         if length < 0:
-            raise UsageError(f"{what} is given {length} elements")
+            raise UsageError(f"{what} has {length} elements by option")
         made.form = length
         element = kind.sequence_type.elem_type
         made.parameters = [_element(f"{name}[{i}]", element, options) for i in range(length)]
@@ -129,7 +129,7 @@ def _read(info: onnx.ValueInfoProto, made: Input, options: OnnxOptions) -> None:
 def _read_made(
     info: onnx.ValueInfoProto, made: Input, found: Sequence[Input], sources: Sequence[DimSource]
 ) -> None:
-    """Read an input that steps make of others: its dims are dynamic, or those of the others."""
+    """Read an input that steps compute: its dims are dynamic, or those of other inputs."""
     given = {p.name: p for i in found for p in i.parameters}
     dims: list[Dim] = []
     for d in sources:
@@ -145,7 +145,9 @@ def _read_made(
 
 
 def _element(name: str, kind: onnx.TypeProto, options: OnnxOptions) -> Parameter:
-    """Return an element of a sequence: a symbol in the type stands for another size in each."""
+    """Return an element of a sequence; a symbol in the type may have another size in each
+    element.
+    """
     p = _parameter(name, kind, options)
     if p.number == onnx.TensorProto.STRING:
         raise UnsupportedModel(f"input '{name}' is a sequence of strings")
@@ -170,12 +172,12 @@ def _parameter(name: str, kind: onnx.TypeProto, options: OnnxOptions) -> Paramet
     limits.rank(len(dims), what)
     limits.size((d for d in dims if isinstance(d, int)), what)
     if any(isinstance(d, int) and d < 0 for d in dims):
-        raise UsageError(f"{what} is given a negative dim")
+        raise UsageError(f"{what} has a negative dim by option")
     return Parameter(name, dtype, dims, t.elem_type)
 
 
 def _value(p: Parameter, given: object) -> np.ndarray:
-    """Return the value that the options give an input."""
+    """Return the constant that an option sets for an input."""
     if p.number == onnx.TensorProto.STRING:
         raise UnsupportedModel(f"input '{p.name}' is given a value, and is of strings")
     if p.number in BY_ONNX:

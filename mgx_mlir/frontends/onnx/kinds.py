@@ -1,4 +1,4 @@
-"""Values that stand for elements of a type that the dialect lacks (core/subbyte_types.py)."""
+"""Element types that the dialect lacks: the ONNX type of each value in a storage type."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ _MAKES = frozenset(("Constant", "ConstantOfShape"))
 
 
 def moves(op: OnnxOp) -> bool:
-    """Return whether an operator gives back elements of its first input as they are."""
+    """Return whether an operator returns elements of its first input unchanged."""
     return (op.domain == "" and op.name in _MOVES) or op.name == "ArrayFeatureExtractor"
 
 
 class Kinds:
-    """The ONNX element type of each value whose type only holds it."""
+    """ONNX element type of each value whose tensor type is only its storage."""
 
     def __init__(self) -> None:
         self._kinds: dict[Value, int] = {}
 
     def of(self, value: Held | None) -> int:
-        """Return the ONNX type number, 0 for a value that is what it is held as."""
+        """Return the ONNX type number, 0 for a value of its own type."""
         return self._kinds.get(value, 0) if isinstance(value, ir.Value) else 0
 
     def mark(self, value: Held, number: int) -> None:
-        """Note a value's type; nothing for a type that the dialect has."""
+        """Record a value's type; do nothing for types that the dialect has."""
         kind = BY_ONNX.get(number)
         if kind is None or not isinstance(value, ir.Value):
             return
@@ -53,7 +53,7 @@ class Kinds:
         inputs: Sequence[Held | None],
         results: Sequence[Held | None],
     ) -> None:
-        """Note the types of an operator's results that follow from its input or its value."""
+        """Record the types of an operator's results that follow from its input or its value."""
         number = 0
         if op.domain:
             return

@@ -1,4 +1,4 @@
-"""Opens an ONNX model, from a file or a buffer, without reading its weights."""
+"""Opens an ONNX model from a file or a buffer, without reading its weights."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class LoadedModel:
 
     def __init__(self, name: str, proto: onnx.ModelProto, reader: TensorReader) -> None:
         self.name, self.proto, self.reader = name, proto, reader
-        self.text_plan: TextPlan | None = None  # steps that were taken out of the graph
+        self.text_plan: TextPlan | None = None  # string steps that were moved out of the graph
         self.opsets = {
             "" if o.domain in KNOWN_DOMAINS else o.domain: o.version for o in proto.opset_import
         }
@@ -48,9 +48,9 @@ def load_file(
 ) -> LoadedModel:
     """Open the model at `path`.
 
-    External data is looked for in `external_data_path`, the model's own folder by default.
-    Raises FileError where the file cannot be read or is not an ONNX model, ModelError where its
-    versions are missing or newer than supported.
+    External data is searched in `external_data_path`, by default the model's folder. Raises
+    FileError if the file cannot be read or is not an ONNX model, ModelError if its versions are
+    missing or newer than supported.
     """
     name = os.fspath(path)
     refuse_other(name)
@@ -74,7 +74,7 @@ def load_bytes(
 ) -> LoadedModel:
     """Open a serialized model held in memory; errors as load_file's.
 
-    External data is refused unless `external_data_path` names its folder.
+    External data is an error unless `external_data_path` names its folder.
     """
     view = memoryview(data).cast("B")
     if not len(view):
@@ -87,7 +87,7 @@ def _load(name: str, source: Source, folder: Path | None, data: int | memoryview
     start = read_at(data, 8, 0) if isinstance(data, int) else bytes(data[:8])
     if start[4:] == b"ORTM":
         raise FileError(
-            "the model is in ORT format, onnxruntime's own, which is not read",
+            "the model is in ORT format, onnxruntime's own, which is not supported",
             location=name,
             notes=["give the .onnx file that it was converted from"],
         )
@@ -106,7 +106,7 @@ def _load(name: str, source: Source, folder: Path | None, data: int | memoryview
 
 
 def check_model(proto: onnx.ModelProto, name: str) -> None:
-    """ModelError where the model lacks a graph or versions, or has versions newer than ours."""
+    """Raise ModelError if the model lacks a graph or versions, or has versions newer than ours."""
     if not proto.HasField("graph") or not (proto.graph.node or proto.graph.output):
         raise ModelError("not an ONNX model: it has no graph", location=name)
     if not proto.ir_version:
@@ -135,7 +135,7 @@ def check_model(proto: onnx.ModelProto, name: str) -> None:
 
 
 def check_text(proto: onnx.ModelProto, name: str) -> None:
-    """FileError where a name is not UTF-8: protobuf gives such a name as bytes."""
+    """Raise FileError if a name is not UTF-8: protobuf returns such a name as bytes."""
     for text in _texts(proto):
         if isinstance(text, bytes):
             raise FileError(f"not an ONNX model: the name {text[:40]!r} is not text", location=name)

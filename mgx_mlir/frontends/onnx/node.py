@@ -1,4 +1,4 @@
-"""An ONNX node as its operator's function sees it."""
+"""An ONNX node as its importer function sees it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ HeldT = TypeVar("HeldT", bound=Held)
 
 
 class Scope(shared.Scope):
-    """The values by name in one graph or function body: Held, or a tensor proto not yet read."""
+    """Values by name in one graph or function body: imported ones, or tensor protos not read
+    yet.
+    """
 
     def __init__(
         self,
@@ -33,7 +35,7 @@ class Scope(shared.Scope):
     ) -> None:
         super().__init__(outer=outer, prefix=prefix, bound=bound, depth=depth)
         self.opsets = opsets
-        self.graph: onnx.GraphProto | None = None  # None: a function's body
+        self.graph: onnx.GraphProto | None = None  # None in a function's body
 
 
 class Node(shared.NodeBase):
@@ -47,7 +49,7 @@ class Node(shared.NodeBase):
         self.opset = opset  # opset of the node's domain
 
     def joined_along(self, output: int) -> int | None:
-        """Return the axis that the only reader of an output, a ConcatFromSequence, joins along."""
+        """Return the axis of the ConcatFromSequence that is an output's only reader."""
         name, graph = self.proto.output[output], self.scope.graph
         found = readers(graph.node, name) if graph else []
         if len(found) != 1 or found[0].op_type != "ConcatFromSequence":
@@ -58,21 +60,21 @@ class Node(shared.NodeBase):
         return None if given.get("new_axis", 0) else given.get("axis", 0)
 
     def wants(self, output: int) -> bool:
-        """Return whether the graph names this output."""
+        """Return whether the node names this output."""
         return output < len(self.proto.output) and bool(self.proto.output[output])
 
     @property
     def output_count(self) -> int:
-        """The number of outputs, those without a name included."""
+        """Number of outputs, including unnamed ones."""
         return len(self.proto.output)
 
     def stated_dim(self, operand: int, axis: int) -> int | None:
-        """Return a dim of an operand as the file states it: for what the program cannot tell."""
+        """Return a dim of an operand as the file states it, if the program does not know it."""
         t = self.importer.declared.get(self.proto.input[operand])
         return t.dims[axis] if t and axis < t.rank and t.dims[axis] != DYN else None
 
     def without_ones(self, value: Value, axes: Sequence[int]) -> Value:
-        """Return a value without the axes that turn out to have an extent of 1."""
+        """Return a value without its axes that turn out to have extent 1."""
         ones = self.importer.ones
         ones.mark(value, axes)
         if not self.scope.depth:
@@ -81,15 +83,15 @@ class Node(shared.NodeBase):
         return found if isinstance(found, Value) else value
 
     def value(self, name: str) -> Held:
-        """Return the value of a name that the node's graph can see."""
+        """Return the value of a name in the node's scope."""
         return self.importer.value(name, self.scope)
 
     def kind(self, value: Held) -> int:
-        """Return the ONNX element type of a value that is held in another one; else 0."""
+        """Return the ONNX element type of a value in a storage type; else 0."""
         return self.importer.kinds.of(value)
 
     def mark(self, value: HeldT, kind: int) -> HeldT:
-        """Say what ONNX element type a value stands for; return the value."""
+        """Record a value's ONNX element type; return the value."""
         self.importer.kinds.mark(value, kind)
         return value
 
@@ -99,7 +101,7 @@ class Node(shared.NodeBase):
         inputs: Sequence[Held] = (),
         opsets: Mapping[str, int] | None = None,
     ) -> list[Held]:
-        """Import a subgraph here, its inputs bound to values; return its outputs."""
+        """Import a subgraph in place, its inputs bound to values; return its outputs."""
         scope = Scope(
             opsets or self.scope.opsets,
             outer=self.scope,
@@ -112,9 +114,9 @@ class Node(shared.NodeBase):
         return self.importer.body(graph, scope)
 
     def taken(self) -> Choice:
-        """Return what to read of this `If`, whose branches differ in rank.
+        """Return the choice for this `If`, whose branches differ in rank.
 
-        Raises Undecided where nothing has been chosen.
+        Raises Undecided if there is no choice yet.
         """
         importer = self.importer
         like = self.proto.SerializeToString(deterministic=True)
@@ -122,14 +124,14 @@ class Node(shared.NodeBase):
         if chosen is None:
             if not importer.problems:
                 raise Undecided(self.name, like)
-            return Choice.CHECKED  # no choice makes it a program
+            return Choice.CHECKED  # no choice gives a valid program
         return chosen
 
     def settle(self, graph: onnx.GraphProto) -> bool:
-        """Make what a subgraph captures here, outside of its region; False if some of it failed."""
+        """Import the captures of a subgraph outside of its region; return False if some failed."""
         names = [n for n in sorted(captured(graph)) if self.scope.find(n) is not None]
         return not has_failed([self.value(n) for n in names])
 
     def failed(self) -> tuple[Failed, ...]:
-        """Return the outputs of a node that something failed in, which is noted."""
+        """Return poisoned outputs for a node whose error was recorded."""
         return (POISON,) * len(self.proto.output)

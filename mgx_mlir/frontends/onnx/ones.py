@@ -1,8 +1,8 @@
-"""Axes that a Squeeze without axes, or an `If`, leaves out where their extent turns out to be 1.
+"""Axes that a Squeeze without axes, or an `If`, removes if their extent is 1 at run time.
 
-Ranks of a program are known, so that its tensors keep such an axis. What is computed element by
-element does not depend on it; the axis is left out of an output when a user gets it. Where another
-operator reads such a value, its extent has to be another one than 1, and a run checks it.
+Ranks of a program are static, so its tensors keep such an axis. Elementwise ops do not depend on
+it, and outputs drop it when the user receives them. If another operator reads such a value, the
+extent must not be 1, which is checked at run time.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from mgx_mlir.frontends.problems import NotSupported
 from mgx_mlir.frontends.values import Held, Value
 from mgx_mlir.programs.build import Builder
 
-# elements of the result are computed from those at the same place of the operands
+# ops whose result elements depend only on operand elements of the same index
 _BY_ELEMENT = frozenset(
     (
         "Abs", "Acos", "Add", "And", "Asin", "Atan", "Cast", "Ceil", "Celu", "Clip", "Cos", "Cosh",
@@ -29,25 +29,25 @@ _BY_ELEMENT = frozenset(
         "Softsign", "Sqrt", "Sub", "Sum", "Tan", "Tanh", "ThresholdedRelu", "Where", "Xor",
     )
 )  # fmt: skip
-# each row along the last axis is computed for itself, where `axis` says so
+# ops on rows along `axis`, each row separately
 _BY_ROW = frozenset(("LayerNormalization", "LogSoftmax", "Softmax"))
-# these take operands of one rank only, which is that with the axis
+# ops whose operands all have the same rank, which includes the axis
 _OF_ONE_RANK = frozenset(("Conv", "ConvTranspose", "GRU", "Gemm", "LSTM", "RNN"))
 
 
 class Ones:
-    """The axes, of each value that has some."""
+    """Such axes of each value that has some."""
 
     def __init__(self) -> None:
         self._axes: dict[Value, tuple[int, ...]] = {}
-        self.strict = False  # no reader may depend on such an axis
+        self.strict = False  # if set, no operator may depend on such an axis
 
     def of(self, value: Held | None) -> tuple[int, ...]:
         """Return the axes of a value, none for most."""
         return self._axes.get(value, ()) if isinstance(value, ir.Value) else ()
 
     def mark(self, value: Value, axes: Sequence[int]) -> None:
-        """Note the axes of a value."""
+        """Record the axes of a value."""
         self._axes[value] = tuple(axes)
 
     def read(
@@ -61,7 +61,7 @@ class Ones:
     ) -> tuple[list[Held | None], tuple[int, ...]]:
         """Return the operands as an operator may read them, and such axes of its result.
 
-        inner: it stands in a body, whose values have none.
+        inner: the operator is in a body, whose values have none.
         """
         given = list(inputs)
         marked = [v for v in given if self.of(v)]
@@ -78,9 +78,9 @@ class Ones:
     def _carried(
         self, op: OnnxOp, inputs: Sequence[Held | None], attributes: Mapping[str, Any]
     ) -> tuple[int, ...] | None:
-        """Return the axes that the result has, too; None where it depends on their being there.
+        """Return such axes of the result; None if the operator depends on them.
 
-        An operand without such axes may only broadcast along those behind them.
+        An operand without such axes may only broadcast along axes after them.
         """
         marked = [v for v in inputs if isinstance(v, ir.Value) and self.of(v)]
         rest = [v for v in inputs if isinstance(v, ir.Value) and not self.of(v)]
@@ -98,17 +98,17 @@ class Ones:
         return before if by_row or (op.name == "MatMul" and others == [2]) else None
 
     def settled(self, b: Builder, value: Held | None, axes: Iterable[int]) -> Held | None:
-        """Return a value for a reader that depends on its rank: none of these extents is 1."""
+        """Return a value for an operator that depends on its rank: none of these extents is 1."""
         for axis in axes:
             assert isinstance(value, ir.Value)
             if self.strict:
                 raise NotSupported("a value whose rank is known only at run time")
             other = b.not_(compare(b, "equal", extent(b, value, axis), 1))
-            what = f"another extent than 1 of dim {axis}, which would be left out"
+            what = f"an extent other than 1 of dim {axis}, which would be dropped"
             value = require(b, value, other, what)
         return value
 
     def whole(self, b: Builder, value: Held) -> Held:
-        """Return a value for what any reader may follow."""
+        """Return a value that any operator may read."""
         found = self.settled(b, value, self.of(value))
         return value if found is None else found

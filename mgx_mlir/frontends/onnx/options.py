@@ -15,14 +15,14 @@ from mgx_mlir.frontends.options import ReadOptions
 class OnnxOptions(ReadOptions):
     """Options of reading a model.
 
-    `default_dim_value` (0: off) is the size of every dim the file leaves dynamic,
-    `default_dyn_dim_value` their range; without either such a dim stays dynamic. `dim_params` gives
-    a named symbol its size; dims of one of `loose_names` need not be equal. `input_lengths` is the
-    number of elements of an input that is a sequence (the elements of `x` are named `x[0]`, `x[1]`
-    in the maps of dims), None for an optional input that is absent. `input_values` makes constants
-    of inputs. `external_data_path` replaces the model's folder; `external_weights_as_parameters`
-    makes inputs of the floats in external data. `max_loop_iterations` and `limit_max_iterations`
-    bound Loop. The others are those of ReadOptions.
+    `default_dim_value` (0: off) is the size of every dim that the file leaves dynamic, and
+    `default_dyn_dim_value` its range; without both such a dim stays dynamic. `dim_params` sets the
+    size of a named symbol. Dims with a name in `loose_names` need not be equal. `input_lengths` is
+    the number of elements of an input that is a sequence, None for an absent optional input. (The
+    elements of `x` are named `x[0]`, `x[1]` in the maps of dims.) `input_values` makes constants of
+    inputs. `external_data_path` replaces the model's folder; `external_weights_as_parameters` makes
+    inputs of the floats in external data. `max_loop_iterations` and `limit_max_iterations` bound
+    Loop. The others are those of ReadOptions.
     """
 
     default_dim_value: int = 0
@@ -43,7 +43,7 @@ class OnnxOptions(ReadOptions):
         super().__post_init__()
 
     def dynamic_dim(self, symbol: str) -> Dim:
-        """Return what a dim that the file leaves dynamic (named or not) becomes."""
+        """Return the dim for one that the file leaves dynamic, named or not."""
         if symbol and symbol in self.dim_params:
             given = self.dim_params[symbol]
             if isinstance(given, int):
@@ -57,7 +57,7 @@ class OnnxOptions(ReadOptions):
         if self.default_dim_value:
             return self.default_dim_value
         if symbol in self.loose_names or not any(c.isalpha() for c in symbol):
-            symbol = ""  # "?", "-1" and "_" say that a dim is dynamic, not that such dims are equal
+            symbol = ""  # "?", "-1" and "_" mark a dynamic dim, but do not make such dims equal
         if (given := self.default_dyn_dim_value) is not None:
             fixed = given.fixed
             if fixed is not None:

@@ -1,4 +1,4 @@
-"""The outputs of an ONNX graph: what the program's results are called, and what makes up lists."""
+"""Outputs of an ONNX graph: names of the program's results, and the lists that they form."""
 
 from __future__ import annotations
 
@@ -34,7 +34,9 @@ from mgx_mlir.programs.texts import TEXT
 def results(
     graph: onnx.GraphProto, outputs: Sequence[Held], kinds: Kinds, ones: Ones
 ) -> list[tuple[Value, ir.Attribute]]:
-    """Return the program's results with their attributes: the elements of a list one by one."""
+    """Return the program's results with their attributes; elements of a list are separate
+    results.
+    """
     found = []
     for info, value in zip(graph.output, outputs, strict=True):
         if isinstance(value, DynamicList) and DYN in TensorType.of(value.stack).dims[1:]:
@@ -55,7 +57,7 @@ def results(
 def state_groups(
     function: ir.OpView, inputs: Sequence[Input], graph: onnx.GraphProto, outputs: Sequence[Held]
 ) -> None:
-    """Note on the program which of its parameters and results make up lists and optionals."""
+    """Set on the program which parameters and results form lists and optionals."""
     given = [TensorGroup(i.name, i.form) for i in inputs if i.value is None]
     made = [
         TensorGroup(o.name, _count(v), v.keys if isinstance(v, Maps) else ())
@@ -71,8 +73,8 @@ def _count(value: Held) -> int | None:
 
 
 def _attribute(name: str, number: int, shown: Shown, text: bool) -> ir.Attribute:
-    """{migraphx.name, migraphx.element?, migraphx.shown?, migraphx.text?}: the element type that
-    the file states, or was found.
+    """Return {migraphx.name, migraphx.element?, migraphx.shown?, migraphx.text?}; the element type
+    is the file's, or the inferred one.
     """
     entries: dict[str, ir.Attribute] = {NAME: ir.StringAttr.get(name)}
     kind = BY_ONNX.get(number)
@@ -88,7 +90,7 @@ def _attribute(name: str, number: int, shown: Shown, text: bool) -> ir.Attribute
 def declared_types(proto: onnx.ModelProto) -> dict[str, TensorType]:
     """Return the types of values that the file states or ONNX's own inference finds."""
     inferred = proto
-    with contextlib.suppress(Exception):  # inference is only a help here, and may not manage
+    with contextlib.suppress(Exception):  # optional: inference may fail, and only adds types
         inferred = onnx.shape_inference.infer_shapes(proto)
     out = {}
     for info in (*inferred.graph.value_info, *inferred.graph.output):

@@ -1,4 +1,4 @@
-"""Weights that a model keeps in other files (external data): as inputs, and by name."""
+"""Weights in other files (external data), as inputs and by name."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from mgx_mlir.frontends.onnx.tensors import tensor_dtype
 
 
 def outside_weights(graph: onnx.GraphProto) -> list[onnx.TensorProto]:
-    """Return the initializers of floats in external data; integers are sizes, indices and codes,
-    which a program is made from."""
+    """Return the float initializers in external data; integers are sizes, indices and codes, which
+    are needed at import.
+    """
     return [t for t in graph.initializer if _is_weight(t)]
 
 
@@ -28,7 +29,7 @@ def _is_weight(t: onnx.TensorProto) -> bool:
 
 
 def make_inputs(graph: onnx.GraphProto) -> None:
-    """Replace the weights outside of the model's file by inputs, behind the others."""
+    """Replace external weights by inputs, after the others."""
     weights = outside_weights(graph)
     stated = {i.name for i in graph.input}
     for t in weights:
@@ -43,6 +44,6 @@ def make_inputs(graph: onnx.GraphProto) -> None:
 def read_outside_weights(
     path: str | os.PathLike[str], external_data_path: str | None = None
 ) -> dict[str, np.ndarray]:
-    """Read the weights outside of a model's file by name. Errors: FileError, ModelError."""
+    """Read a model's external weights by name. Errors: FileError, ModelError."""
     with load_file(path, external_data_path=external_data_path) as model:
         return {t.name: model.reader.read(t) for t in outside_weights(model.proto.graph)}

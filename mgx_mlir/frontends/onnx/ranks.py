@@ -1,7 +1,7 @@
-"""An `If` whose branches differ in rank by axes of extent 1: its result keeps them, marked.
+"""`If` whose branches differ in rank by axes of extent 1: its result keeps these axes, marked.
 
-squeeze(x, axes) | x -> x, whose `axes` an output leaves out where their extent is 1. What the
-condition says must be what the extents say, else a run ends with an error.
+squeeze(x, axes) | x -> x, whose `axes` an output drops if their extent is 1. The condition must
+agree with the extents, else the run fails.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from mgx_mlir.frontends.values import Value
 from mgx_mlir.programs.build import Builder
 from mgx_mlir.symbolic.expressions import Expr
 
-Axes = tuple[int, ...]  # axes that one branch leaves out of a result
+Axes = tuple[int, ...]  # axes that one branch removes from a result
 
 
 def axes_left_out(yields: Sequence[Sequence[Value]]) -> tuple[int, list[Axes]] | None:
-    """Return which branch squeezes, and the axes of each result; None where that is not found."""
+    """Return the squeezing branch, and the axes of each result; None for other branches."""
     lower: set[int] = set()
     found: list[Axes] = []
     for pair in zip(*yields, strict=True):
@@ -40,7 +40,7 @@ def axes_left_out(yields: Sequence[Sequence[Value]]) -> tuple[int, list[Axes]] |
 
 
 def _squeezed(v: Value) -> Axes:
-    """Return the axes that were squeezed from what a value is computed from by element."""
+    """Return the axes that were squeezed in a value's elementwise inputs."""
     rank = TensorType.of(v).rank
     while not isinstance(owner := v.owner, ir.Block):
         if is_a(owner, Squeeze):
@@ -55,7 +55,7 @@ def _squeezed(v: Value) -> Axes:
 
 
 def passed_on(low: Sequence[Value], high: Sequence[Value], axes: Sequence[Axes]) -> bool:
-    """Return whether one branch gives values from outside of it, the other one squeezes them."""
+    """Return whether one branch yields outer values, and the other one squeezes them."""
     for v, whole, left_out in zip(low, high, axes, strict=True):
         v = _source(v)
         if not left_out or isinstance(v.owner, ir.Block) or not is_a(v.owner, Squeeze):
@@ -72,12 +72,12 @@ def _source(v: Value) -> Value:
 
 
 def outside(v: Value) -> Value:
-    """Return the value that a branch passes on."""
+    """Return the outer value that a branch yields."""
     return _source(v)
 
 
 def keep_axes(b: Builder, regions: Sequence[ir.Region], low: int, axes: Sequence[Axes]) -> None:
-    """Give the axes back to what the squeezing branch yields; check the other one's extents."""
+    """Add the axes again to the squeezing branch's results; check the other branch's extents."""
     for k, region in enumerate(regions):
         last = region.blocks[0].operations[-1].operation
         with ir.InsertionPoint(last):
@@ -92,13 +92,13 @@ def keep_axes(b: Builder, regions: Sequence[ir.Region], low: int, axes: Sequence
 def _none_is_one(b: Builder, v: Value, axes: Axes) -> Value:
     for axis in axes:
         other = b.not_(compare(b, "equal", extent(b, v, axis), 1))
-        what = f"another extent than 1 of dim {axis}, which the other branch leaves out"
+        what = f"an extent other than 1 of dim {axis}, which the other branch drops"
         v = require(b, v, other, what)
     return v
 
 
 def said_by_extents(b: Builder, v: Value, axes: Axes, squeezes: Value) -> Value:
-    """Return v; a run ends where `squeezes` is not what its extents along `axes` say."""
+    """Return v; the run fails unless `squeezes` agrees with v's extents along `axes`."""
     ones = [compare(b, "equal", extent(b, v, a), 1) for a in axes]
     every = some = ones[0]
     for one in ones[1:]:
@@ -120,7 +120,7 @@ def _same(b: Builder, a: Value, c: Value) -> bool:
 
 
 def sizes_in(b: Builder, condition: Value) -> str:
-    """Return the names of the dynamic dims that a condition is computed from, as in "'n', 'm'"."""
+    """Return the names of the dynamic dims in a condition, as in "'n', 'm'"."""
     found = b.probe.elements(condition) or []
     return ", ".join(f"'{n}'" for n in dict.fromkeys(_names(found)))
 

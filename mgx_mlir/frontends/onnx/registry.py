@@ -14,7 +14,7 @@ from mgx_mlir.frontends.signatures import ImporterT, Operator, signature_of
 
 @dataclass(frozen=True)
 class OnnxOp(Operator):
-    """One registered operator: its function and what the function's signature says.
+    """One registered operator: its function, and the facts of the function's signature.
 
     Operands are the positional parameters after (b, node): those without a default are required,
     a default of None marks an optional one, `*rest` takes any number. Keyword parameters are the
@@ -27,8 +27,8 @@ class OnnxOp(Operator):
 
 CONSUMED: Mapping[str, Any] = {
     "consumed_inputs": None
-}  # attribute of opset 1, a leave to reuse memory
-# versions, the newest first; a thread may read while another one registers
+}  # attribute of opset 1, a permission to reuse memory
+# versions, newest first; threads may read while another one registers
 _OPS: dict[tuple[str, str], tuple[OnnxOp, ...]] = {}
 
 
@@ -41,11 +41,11 @@ def onnx_op(
 ) -> Callable[[ImporterT], ImporterT]:
     """Register `f(b, node, *operands, **attributes)` for operators from opset `since` on.
 
-    `f` returns the result value, or a tuple with one entry per output (None where it is not
-    made). It raises MgxError where operands or attributes do not fit; the importer adds where.
-    With `structures` operands may be sequences and optionals (structures.py) as well as tensors.
-    `legacy` are attributes, with their defaults, that opset 1 had besides and that mean nothing;
-    `f` is registered for opset 1 too.
+    `f` returns the result value, or a tuple with one entry per output (None for an output that is
+    not computed). It raises MgxError if operands or attributes do not fit; the importer adds the
+    location. With `structures` operands may be sequences and optionals (structures.py) as well as
+    tensors. `legacy` are additional attributes of opset 1 without effect, with their defaults; `f`
+    is registered for opset 1 too.
     """
 
     def register(function: ImporterT) -> ImporterT:
@@ -79,16 +79,17 @@ def onnx_table(
     domain: str = "",
     legacy: Mapping[str, Any] | None = None,
 ) -> None:
-    """Register operators of one expression: `{"Elu": lambda b, x, *, alpha=1.0: b.elu(x, alpha)}`.
+    """Register operators given by one expression: `{"Elu": lambda b, x, *, alpha=1.0: b.elu(x,
+    alpha)}`.
 
-    Such a function has no `node`. Its attributes have defaults, whose types are the attributes'.
+    Such a function has no `node`. The types of its attributes are those of their defaults.
     """
     for name, function in functions.items():
         onnx_op(name, since=since, domain=domain, legacy=legacy)(_with_node(function))
 
 
 def _with_node(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the function with a parameter `node` behind the builder, which it does not read."""
+    """Return the function with an unused parameter `node` after the builder."""
 
     @functools.wraps(function)
     def importer(b: Any, node: Any, *operands: Any, **attributes: Any) -> Any:
@@ -105,14 +106,12 @@ def _with_node(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def find(domain: str, name: str, opset: int) -> OnnxOp | None:
-    """Return the operator's version for a model of this opset: the greatest `since` not above
-    it.
-    """
+    """Return the operator's version for a model of this opset: the largest `since` not above it."""
     return next((v for v in _OPS.get((domain, name), ()) if v.since <= opset), None)
 
 
 def oldest(domain: str, name: str) -> int | None:
-    """Return the first opset an operator is known from; None for an unknown operator."""
+    """Return the first opset with the operator; None for an unknown operator."""
     versions = _OPS.get((domain, name))
     return versions[-1].since if versions else None
 
@@ -121,12 +120,12 @@ _REFUSED: dict[tuple[str, str], str] = {}
 
 
 def refuse(*names: str, domain: str, why: str) -> None:
-    """State why operators are not read; models that hold them are told."""
+    """Register reasons why operators are not supported, for errors."""
     _REFUSED.update({(domain, name): why for name in names})
 
 
 def refused(domain: str, name: str) -> str:
-    """Return why an operator is not read; empty where there is nothing to say."""
+    """Return why an operator is not supported; empty without a reason."""
     return _REFUSED.get((domain, name), "")
 
 
@@ -143,7 +142,7 @@ def versions(domain: str, name: str) -> list[OnnxOp]:
 def has_foreign() -> bool:
     """Return whether an importer is neither of this package nor of a plugin.
 
-    Its code may change any time. Cache keys hold the versions and the files of plugins.
+    Its code may change at any time. Cache keys include the versions and the files of plugins.
     """
     return any(
         not v.function.__module__.startswith("mgx_mlir.")

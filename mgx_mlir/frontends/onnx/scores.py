@@ -1,4 +1,4 @@
-"""Scores of classical models (ai.onnx.ml): transforms, and labels from them."""
+"""Scores of classical models (ai.onnx.ml): their transforms, and labels."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TRANSFORMS = ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT")
 
 
 def features(b: Builder, x: Value) -> Value:
-    """Rows of features: a vector is one row; integers become f32, f64 stays."""
+    """Return rows of features: a vector is one row; integers become f32, f64 stays."""
     if len(b.dims(x)) == 1:
         x = b.unsqueeze(x, axes=[0])
     if len(b.dims(x)) != 2:
@@ -48,8 +48,8 @@ def transformed(b: Builder, scores: Value, kind: str) -> Value:
 
 
 def _probit(b: Builder, p: Value) -> Value:
-    """Return the normal quantile, by Winitzki's approximation of the inverse of erf as ONNX
-    Runtime's.
+    """Return the normal quantile, by the approximation of erf's inverse in onnxruntime
+    (Winitzki).
     """
     x = b.sub(b.mul(p, 2), 1)
     log = b.log(b.mul(b.sub(number(b, 1, x), x), b.add(x, 1)))
@@ -59,7 +59,7 @@ def _probit(b: Builder, p: Value) -> Value:
 
 
 def labels_of(numbers: Sequence[int] | None, strings: Sequence[str] | None) -> np.ndarray:
-    """Return the class labels: integers, for strings their numbers."""
+    """Return the class labels: integers, or indices of strings."""
     if strings:
         return np.arange(len(strings))
     if not numbers:
@@ -72,10 +72,10 @@ def best_label(
 ) -> Held:
     """Return the label of the first largest score of each row.
 
-    Where there are strings, the labels number them.
+    With strings, the labels are their indices.
     """
     place = b.squeeze(b.argmax(scores, axis=1), axes=[1])
-    if np.array_equal(labels, np.arange(b.dims(scores)[1])):  # each is its place
+    if np.array_equal(labels, np.arange(b.dims(scores)[1])):  # each label is its own index
         return _named(place, strings)
     return _named(b.gather(b.literal(labels), place, axis=0), strings)
 
@@ -94,12 +94,12 @@ def _named(label: Value, strings: Sequence[str] | None) -> Held:
 
 
 def pair_of_scores(b: Builder, score: Value, probability: bool, transform: str) -> Value:
-    """Scores of two classes from that of the second: a probability, or a distance."""
+    """Return scores of two classes from the second's: a probability, or a distance."""
     if transform == "PROBIT":
         return transformed(b, score, transform)
     both = b.mul(score, b.literal(np.array([[-1, 1]], b.dtype(score).np)))
     if transform == "LOGISTIC":
         return b.sigmoid(both)
-    if probability:  # 1 - p, and p
+    if probability:  # the scores are 1 - p and p
         return b.add(both, b.literal(np.array([[1, 0]], b.dtype(score).np)))
     return both

@@ -1,7 +1,7 @@
-"""Sequences, optionals, strings and maps: what the importer holds for a value that is no tensor.
+"""Sequences, optionals, strings and maps: the importer's values that are no tensors.
 
-A program has tensors of numbers only. A sequence is the list of its elements' values, whose number
-is known when the model is read; an optional is its content, or ABSENT.
+A program has only tensors of numbers. A sequence is the list of its elements' values, whose number
+is known at import. An optional is its content, or ABSENT.
 """
 
 from __future__ import annotations
@@ -48,9 +48,10 @@ class DynamicList(HostValue):
 
 @dataclass(frozen=True)
 class DynamicParts(DynamicList):
-    """A sequence of parts of `whole`, each of `part` elements along `axis`; the last may have less.
+    """A sequence of parts of `whole`, each with `part` elements along `axis`; the last may be
+    shorter.
 
-    The stack is there for whole parts alone: a run that has others and reads it ends with an error.
+    The stack exists only for equal parts: a run that reads it with a shorter last part fails.
     """
 
     whole: Value
@@ -60,7 +61,9 @@ class DynamicParts(DynamicList):
 
 @dataclass(frozen=True)
 class Joined(HostValue):
-    """A sequence whose elements differ in one extent: what it is read for, all joined on `axis`."""
+    """A sequence whose elements differ in one extent, represented by their concatenation along
+    `axis`.
+    """
 
     value: Value
     axis: int
@@ -70,7 +73,7 @@ class Joined(HostValue):
 
 
 class TextTable:
-    """The strings that a program with inputs of strings knows, numbered as they are met."""
+    """Strings known to a program with string inputs, numbered in order of first use."""
 
     def __init__(self) -> None:
         self._numbers: dict[str, int] = {}
@@ -79,14 +82,14 @@ class TextTable:
         return iter(self._numbers)
 
     def numbers(self, strings: Iterable[str]) -> np.ndarray:
-        """Return the numbers of strings; what is new gets the next ones."""
+        """Return the indices of strings; new strings get the next ones."""
         found = [self._numbers.setdefault(s, len(self._numbers)) for s in strings]
         return np.array(found, np.int64)
 
 
 @dataclass(frozen=True)
 class Texts(HostValue):
-    """A tensor of strings: `index`, of integers, numbers the elements of `table`."""
+    """A tensor of strings: `index`, of integers, has indices into `table`."""
 
     index: Value
     table: tuple[str, ...] | TextTable
@@ -107,12 +110,12 @@ class Maps(HostValue):
 
 
 ABSENT = _Absent()
-Form = int | None  # TENSOR, the number of elements of a sequence, None for an absent optional
+Form = int | None  # TENSOR, the number of elements of a sequence, or None for an absent optional
 TENSOR = -1
 
 
 def form_of(value: Held) -> Form:
-    """Return what a value is besides its tensors; `build` is the inverse."""
+    """Return the form of a value without its tensors; `build` is the inverse."""
     if value is ABSENT:
         return None
     if isinstance(value, DynamicList | Joined | Texts | Maps):
@@ -133,7 +136,7 @@ def tensors(values: Iterable[Held]) -> list[Value]:
 
 
 def tensors_of(value: Held) -> tuple[Value, ...]:
-    """Return the tensors that one value is made of."""
+    """Return the tensors of one value."""
     if isinstance(value, TensorList):
         return value.items
     if isinstance(value, DynamicList):
@@ -144,7 +147,7 @@ def tensors_of(value: Held) -> tuple[Value, ...]:
 
 
 def build(forms: Sequence[Form], found: Iterable[Value]) -> list[Held]:
-    """Return values of these forms from their tensors in order."""
+    """Build values of these forms from their tensors in order."""
     source = iter(found)
     return [_build(form, source) for form in forms]
 

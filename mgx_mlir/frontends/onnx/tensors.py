@@ -1,4 +1,4 @@
-"""Turns TensorProtos into numpy arrays: inline, cut out of the file, or external data."""
+"""Conversion of TensorProtos to numpy arrays: inline, cut out of the file, or external data."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _FROM_INT32 = {
 
 
 def tensor_dtype(number: int, what: str) -> DType:
-    """Return the element type a tensor of ONNX type `number` is held in (core/subbyte_types.py)."""
+    """Return the storage type of tensors of ONNX type `number` (core/subbyte_types.py)."""
     if number in NARROW:
         return NARROW[number].held
     try:
@@ -44,7 +44,7 @@ def tensor_dtype(number: int, what: str) -> DType:
 
 
 def cast_number(number: int) -> DType:
-    """Return the element type of an ONNX type number in an attribute; narrower types are
+    """Return the element type for an ONNX type number in an attribute; narrower types are
     refused.
     """
     if number in NARROW:
@@ -66,10 +66,10 @@ class TensorReader:
         self._name, self._data, self._stripped, self._folder = name, data, stripped, folder
         self._open: dict[str, int] = {}
         self._ahead: ReadAhead | None = None
-        self.digest: bytes | None = None  # digest of the tensor read last, where known
+        self.digest: bytes | None = None  # digest of the tensor read last, if known
 
     def read_ahead(self, tensors: Iterable[onnx.TensorProto]) -> None:
-        """Begin to read tensors that will be asked for."""
+        """Start to read tensors that will be needed."""
         if not isinstance(self._data, int):
             return
         self._end_ahead()
@@ -94,9 +94,7 @@ class TensorReader:
         self._open.clear()
 
     def read(self, tensor: onnx.TensorProto, what: str = "") -> np.ndarray:
-        """Return the tensor's values. Raises ModelError or FileError, naming it, where it has
-        none.
-        """
+        """Return the tensor's values. Raises ModelError or FileError, naming it, if it has none."""
         what, self.digest = what or f"initializer '{tensor.name}'", None
         dtype = tensor_dtype(tensor.data_type, what)
         dims = tuple(tensor.dims)
@@ -136,7 +134,7 @@ class TensorReader:
         return raw.view(dtype.np).reshape(dims)
 
     def sparse(self, tensor: onnx.SparseTensorProto, what: str) -> np.ndarray:
-        """Return a sparse tensor's elements, zeros among them; ModelError where they do not fit."""
+        """Return a sparse tensor's elements, zeros included; ModelError if they do not fit."""
         values = self.read(tensor.values, f"values of {what}")
         indices = self.read(tensor.indices, f"indices of {what}")
         dims = tuple(tensor.dims)
@@ -154,7 +152,7 @@ class TensorReader:
         return dense
 
     def _typed(self, t: onnx.TensorProto, dtype: DType, count: int, what: str) -> np.ndarray:
-        """Values held in float_data, int32_data and so on."""
+        """Return values in float_data, int32_data and so on."""
         kind = t.data_type
         if kind == _TP.FLOAT:
             values, hold = t.float_data, np.float32
@@ -179,7 +177,7 @@ class TensorReader:
         if dtype.is_bool:
             return got != 0
         if dtype.is_float and dtype.size < 4:
-            return got.astype(f"u{dtype.size}").view(dtype.np)  # bit patterns
+            return got.astype(f"u{dtype.size}").view(dtype.np)  # bit patterns of narrow floats
         return got.astype(dtype.np)
 
     def _external(self, tensor: onnx.TensorProto, nbytes: int, what: str) -> np.ndarray:

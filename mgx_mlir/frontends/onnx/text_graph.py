@@ -1,4 +1,4 @@
-"""Takes out of a graph the operators of strings that run beside the program, ahead of it."""
+"""Moves string operators out of a graph, to steps that run before the program."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from mgx_mlir.frontends.onnx.text_plan import DimSource, TextPlan
 from mgx_mlir.programs.text_steps import TextStep, pattern
 
 _T = onnx.TensorProto
-_MOST = 1 << 16  # elements of a constant that a step holds
+_MOST = 1 << 16  # most elements of a constant in a step
 
 
 @dataclass(frozen=True)
 class _Kind:
-    """A value that steps can make: its element type, and where its dims come from."""
+    """A value that steps can compute: its element type, and the source of its dims."""
 
     number: int
     dims: tuple[DimSource, ...]
@@ -33,20 +33,20 @@ class _Kind:
 
 @dataclass
 class _Found:
-    """A node that steps can do."""
+    """A node that steps can compute."""
 
     graph: onnx.GraphProto
     node: onnx.NodeProto
     step: TextStep
-    makes: bool  # no program can do it
+    makes: bool  # true: no program can compute it
     kinds: tuple[_Kind, ...]
 
 
 def take_out(model: LoadedModel) -> TextPlan:
-    """Replace what makes strings of strings, or numbers of their text, by inputs of the graph.
+    """Replace operators from strings to strings or numbers by inputs of the graph.
 
-    What such a node reads must follow from the graph's inputs by operators of strings and moves
-    alone; a node of which that is not so stays. The nodes of branches and loops are taken too.
+    The operands of such a node must be computed from the graph's inputs by string operators and
+    views alone; other nodes stay. Nodes of branches and loops are moved too.
     """
     if model.text_plan is None:
         model.text_plan = _Taker(model).plan()
@@ -56,7 +56,8 @@ def take_out(model: LoadedModel) -> TextPlan:
 class _Taker:
     def __init__(self, model: LoadedModel) -> None:
         self.reader, self.graph = model.reader, model.proto.graph
-        self.found: dict[str, _Found] = {}  # finds by the name of each output in steps
+        # nodes that steps can compute, by the name of each output
+        self.found: dict[str, _Found] = {}
         self.constants: dict[str, TextStep] = {}
         self.names: set[str] = set()
 
@@ -74,15 +75,16 @@ class _Taker:
         read = {n for f in taken for n in f.step.inputs}
         made.steps = [s for n, s in self.constants.items() if n in read]
         made.steps += [f.step for f in taken]
-        for f in reversed(taken):  # its readers go before, where steps do them too
+        for f in reversed(taken):  # readers are removed first, if steps compute them too
             self._replace(f, made)
         return made
 
     def _walk(
         self, graph: onnx.GraphProto, outer: Mapping[str, _Kind], names: Mapping[str, str]
     ) -> None:
-        """Find what steps can do in a graph and its bodies; `names` are those of its values in
-        steps."""
+        """Find nodes that steps can compute, in a graph and its bodies; `names` are its values in
+        steps.
+        """
         known, called = dict(outer), dict(names)
         for own in (*(i.name for i in graph.input), *(o for n in graph.node for o in n.output)):
             if graph is not self.graph:
@@ -92,7 +94,7 @@ class _Taker:
         try:
             order = [n for _, n in topological(graph.node, ())[0]]
         except ModelError:
-            return  # the importer says what is wrong
+            return  # the importer reports the error
         for node in order:
             for a in node.attribute:
                 for body in (*([a.g] if a.HasField("g") else []), *a.graphs):
@@ -140,12 +142,12 @@ class _Taker:
             return
         kinds: list[Any] = [known[x] if x else None for x in node.input]
         if all(k is None or k.value is not None for k in kinds):
-            return  # constants: the importer folds it
+            return  # constants are folded by the importer
         try:
             given = {a.name: value_of(a, self.reader) for a in node.attribute}
             found = rule(kinds, given)
         except (MgxError, ValueError, IndexError, KeyError, TypeError, AttributeError):
-            return  # the importer says what is wrong
+            return  # the importer reports the error
         if found is None:
             return
         made, attributes = found
@@ -174,9 +176,9 @@ class _Taker:
         return made
 
     def _replace(self, f: _Found, plan: TextPlan) -> None:
-        """Put inputs of the main graph in place of a node's outputs that something reads.
+        """Replace used outputs of a node by inputs of the main graph.
 
-        Moves of strings that something in the graph reads stay there.
+        Views of strings that the graph reads stay there.
         """
         at = next(i for i, n in enumerate(f.graph.node) if n is f.node or n == f.node)
         made: list[onnx.NodeProto] = []
@@ -198,7 +200,7 @@ class _Taker:
 
 
 def _graphs(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
-    """Return a graph and the bodies in it."""
+    """Return a graph and its bodies."""
     yield graph
     for node in graph.node:
         for a in node.attribute:
@@ -220,7 +222,7 @@ def _input_kind(info: onnx.ValueInfoProto) -> _Kind | None:
 
 
 def _makes(node: onnx.NodeProto) -> bool:
-    """Return whether no program can do a node that reads strings of a call."""
+    """Return whether no program can compute a node that reads strings of a call."""
     if node.op_type == "TfIdfVectorizer":
         return any(a.name == "pool_strings" and a.strings for a in node.attribute)
     return (node.domain in ("", "ai.onnx") and node.op_type in _MAKERS) or (
@@ -228,7 +230,7 @@ def _makes(node: onnx.NodeProto) -> bool:
     )
 
 
-# ---- what each operator makes of kinds -----------------------------------------------------------
+# ---- result kinds of each operator ---------------------------------------------------------------
 
 _MAKERS = ("Cast", "RegexFullMatch", "StringConcat", "StringNormalizer", "StringSplit")
 Made = tuple[list[_Kind], dict[str, Any]]
@@ -245,7 +247,7 @@ def _rule(*names: str, domain: str = "") -> Callable[[Rule], Rule]:
 
 
 def _ints(kind: _Kind | None, given: dict[str, Any], name: str) -> list[int] | None:
-    """Return numbers that are a constant operand, or an attribute of older operator sets."""
+    """Return numbers of a constant operand, or of an attribute in older operator sets."""
     if kind is None:
         return given.get(name)
     if kind.value is None:

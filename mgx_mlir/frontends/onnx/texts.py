@@ -1,4 +1,4 @@
-"""Tensors of strings while a model is read: operators that compare, move or look up strings."""
+"""Tensors of strings during import: operators that compare, move or look up strings."""
 
 from __future__ import annotations
 
@@ -14,17 +14,15 @@ from mgx_mlir.frontends.onnx.structures import Texts, TextTable
 from mgx_mlir.frontends.values import Held, HostValue, Value
 from mgx_mlir.programs.build import Builder
 
-_READ = frozenset(
-    ("Equal", "Shape", "Size")
-)  # ops whose results are the same for numbers in one table
-_MADE_UP = frozenset(("Pad", "Trilu"))  # put elements between that are in no table
+_READ = frozenset(("Equal", "Shape", "Size"))  # ops with the same result on indices into one table
+_MADE_UP = frozenset(("Pad", "Trilu"))  # ops that insert elements that are in no table
 _SEVERAL = {"Concat": None, "ScatterElements": (0, 2), "ScatterND": (0, 2), "Where": (1, 2)}
 
 
 def numbers_of(x: Held, strings: Sequence[str]) -> tuple[Value, np.ndarray]:
-    """Return the numbers of a tensor of strings, and the numbers that `strings` have among them.
+    """Return the indices of a tensor of strings, and the indices of `strings` among them.
 
-    Those of a string that no element can be are negative. ModelError where x are no strings.
+    A string that no element can equal has a negative index. ModelError if x has no strings.
     """
     if not isinstance(x, Texts):
         raise ModelError("expected a tensor of strings, got a tensor of numbers")
@@ -36,7 +34,7 @@ def numbers_of(x: Held, strings: Sequence[str]) -> tuple[Value, np.ndarray]:
 
 
 def tensor_of(x: Held) -> Value:
-    """Return x, a tensor of numbers. ModelError where it is another value."""
+    """Return x, a tensor of numbers. ModelError for another value."""
     if isinstance(x, HostValue):
         raise ModelError(f"expected a tensor of numbers, got {x.describe()}")
     assert isinstance(x, ir.Value)
@@ -46,9 +44,9 @@ def tensor_of(x: Held) -> Value:
 def as_numbers(
     b: Builder, op: OnnxOp, inputs: list[Held | None], given: TextTable
 ) -> tuple[list[Held | None], tuple[str, ...] | TextTable | None]:
-    """Return an operator's inputs with numbers for strings, and the table that its results number.
+    """Return an operator's inputs with indices for strings, and the table of its results.
 
-    Strings are left as they are where the operator reads them in another way, or cannot.
+    Strings stay strings if the operator reads them differently, or does not support them.
     """
     places = _places(op, len(inputs))
     strings = {i: x for i in places if isinstance(x := inputs[i], Texts)}
@@ -67,14 +65,14 @@ def as_numbers(
 def numbered(
     b: Builder, values: Sequence[Held], given: TextTable
 ) -> tuple[list[Held], frozenset[int]]:
-    """Return values with numbers in the program's table for strings, and which were strings."""
+    """Return values with indices for strings into the program's table, and which were strings."""
     strings = frozenset(i for i, v in enumerate(values) if isinstance(v, Texts))
     found = [_of_table(b, v, given) if isinstance(v, Texts) else v for v in values]
     return found, strings
 
 
 def _places(op: OnnxOp, count: int) -> Sequence[int]:
-    """Return which inputs of an operator may be strings that it moves or compares."""
+    """Return the inputs of an operator that may be strings which it moves or compares."""
     if op.domain == "" and op.name in _SEVERAL:
         places = _SEVERAL[op.name]
         return range(count) if places is None else [i for i in places if i < count]
@@ -84,7 +82,7 @@ def _places(op: OnnxOp, count: int) -> Sequence[int]:
 
 
 def _of_table(b: Builder, x: Texts, given: TextTable) -> Value:
-    """Return strings as numbers in the table of the program's inputs."""
+    """Return strings as indices into the table of the program's inputs."""
     if isinstance(x.table, TextTable):
         return x.index
     return b.gather(b.literal(given.numbers(x.table)), x.index, axis=0)

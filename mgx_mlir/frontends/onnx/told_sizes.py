@@ -1,8 +1,8 @@
-"""Sizes of the inputs' dynamic dims that operators tell: those that they take no other of.
+"""Static sizes of dynamic input dims that operators require: dims with only one valid size.
 
-A layer norm whose scale has 768 numbers is of rows of 768, whatever the file says of its input.
-The graph is read again with such sizes: weights need no broadcast at run time, rows are of a known
-length, and an input of another size is refused before anything runs.
+A layer norm whose scale has 768 numbers needs rows of 768, whatever the file says of its input. The
+graph is read again with such sizes. Then weights need no broadcast at run time, rows have a static
+length, and an input of another size is refused before the run.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Pairs = Iterator[tuple[Int, Int]]
 
 
 class ToldSizes:
-    """Findings of one reading. `known`: findings of earlier readings."""
+    """Sizes found in one reading. `known`: sizes of earlier readings."""
 
     def __init__(self, options: OnnxOptions, known: Sizes) -> None:
         self._options = options
@@ -35,16 +35,16 @@ class ToldSizes:
         self._doubtful: set[tuple[str, int]] = set()
 
     def parameter(self, p: Parameter) -> Parameter:
-        """Return an input with the sizes that earlier readings found out."""
+        """Return an input with the sizes of earlier readings."""
         if not any(name == p.name for name, _ in self.known):
             return p
         dims: list[Dim] = [self.known.get((p.name, i), d) for i, d in enumerate(p.dims)]
         return replace(p, dims=dims)
 
     def argument(self, p: Parameter, dims: Dims) -> None:
-        """Note the sizes that the dynamic dims of an input stand for.
+        """Record the input dims that dynamic dims of a value stand for.
 
-        Ranges are of who calls the reader: such a dim keeps the range that was asked for.
+        A dim with a range from the caller keeps it.
         """
         if self._options.given_dims(p.name, len(p.dims)) is not None:
             return
@@ -55,7 +55,7 @@ class ToldSizes:
     def read(
         self, probe: DimProbe, op: OnnxOp, inputs: Sequence[Held | None], given: Mapping[str, Any]
     ) -> None:
-        """Note what an operator that always runs tells."""
+        """Record the sizes that an operator requires, if it always runs."""
         rule = _RULES.get((op.domain, op.name))
         if rule is None or not self._places:
             return
@@ -63,14 +63,14 @@ class ToldSizes:
         for one, other in rule(dims, given):
             size, number = (other, one) if isinstance(one, int) else (one, other)
             places = self._places.get(size, [])
-            # some files use one name for dims that have nothing to do with each other
+            # some files use one name for unrelated dims
             if not isinstance(number, int) or number < 1 or len(places) != 1:
                 continue
             if self._found.setdefault(places[0], number) != number:
-                self._doubtful.add(places[0])  # the run tells what is wrong
+                self._doubtful.add(places[0])  # the run reports the error
 
     def more(self) -> Sizes | None:
-        """Return the sizes for another reading, None where it would find out nothing new."""
+        """Return the sizes for another reading, None if it would add none."""
         new = {p: n for p, n in self._found.items() if p not in self._doubtful}
         return {**self.known, **new} if new else None
 
@@ -80,7 +80,7 @@ Rule = Callable[[Sequence[Operand], Mapping[str, Any]], Pairs]
 
 
 def _channels(dims: Sequence[Operand], given: Mapping[str, Any]) -> Pairs:
-    """Vectors with one number for each channel, which are dim 1."""
+    """Match vectors with one number per channel to dim 1."""
     x, *vectors = dims
     for v in vectors:
         if x is not None and len(x) > 1 and v is not None and len(v) == 1:
@@ -88,7 +88,7 @@ def _channels(dims: Sequence[Operand], given: Mapping[str, Any]) -> Pairs:
 
 
 def _rows(dims: Sequence[Operand], given: Mapping[str, Any]) -> Pairs:
-    """Scales and a bias that are repeated to the input, and never the input to them."""
+    """Match scales and biases, which are broadcast to the input, to its last dim."""
     x, *others = dims
     for v in others:
         if x is None or v is None or len(v) > len(x):
@@ -99,7 +99,7 @@ def _rows(dims: Sequence[Operand], given: Mapping[str, Any]) -> Pairs:
 
 
 def _last(at: Sequence[int]) -> Rule:
-    """Return the rule of operands, at places `at`, that are vectors of the input's last dim."""
+    """Return the rule for operands at indices `at` that are vectors of the input's last dim."""
 
     def rule(dims: Sequence[Operand], given: Mapping[str, Any]) -> Pairs:
         for v in (dims[i] for i in at if i < len(dims)):
@@ -111,7 +111,7 @@ def _last(at: Sequence[int]) -> Rule:
 
 
 def _product(a: int = 0, b: int = 1) -> Rule:
-    """Return the rule of a product of operands `a` and `b`."""
+    """Return the rule for a matmul of operands `a` and `b`."""
 
     def rule(dims: Sequence[Operand], given: Mapping[str, Any]) -> Pairs:
         x, w = (list(dims[i] or ()) if i < len(dims) else [] for i in (a, b))
@@ -128,7 +128,7 @@ def _gemm(dims: Sequence[Operand], given: Mapping[str, Any]) -> Pairs:
 
 
 def _convolution(weights: int = 1) -> Rule:
-    """Return the rule of a convolution: its weights are of all channels of a group."""
+    """Return the rule for a convolution: its weights have all channels of a group."""
 
     def rule(dims: Sequence[Operand], given: Mapping[str, Any]) -> Pairs:
         x, w = dims[0], dims[weights] if weights < len(dims) else None

@@ -22,13 +22,13 @@ MOST_STRINGS = 1 << 20
 
 @dataclass(frozen=True)
 class FunctionRef:
-    """A function that an attribute names, with the attributes it is called with."""
+    """A function named by an attribute, with the attributes of its call."""
 
     name: str
     attributes: Mapping[str, Any]
 
 
-# attributes about placement, gradients and shapes that files state and nothing here depends on
+# attributes about placement, gradients and shapes, which are ignored
 NEVER_MEANT = {
     "use_cudnn_on_gpu", "use_locking", "validate_shape", "parallel_iterations", "swap_memory",
     "validate_indices", "output_shapes", "config", "config_proto", "executor_type", "container",
@@ -41,14 +41,14 @@ def value_of(a: schema.Attr, name: str, reader: TensorReader, bound: Mapping[str
     """Return the attribute as bool, int, float, str, DType, dims, array, function, or a list of
     them.
 
-    A type that is no element type of ours is its number; dims are a list, None for an unknown
-    rank, -1 for an unknown extent.
+    A type without an element type of ours is returned as its number. Dims are a list, None for an
+    unknown rank, -1 for an unknown extent.
     """
     kind = a.WhichOneof("value")
     what = f"attribute '{name}'"
     if kind == "placeholder":
         if a.placeholder not in bound:
-            raise ModelError(f"{what} stands for '{a.placeholder}', which nobody gives")
+            raise ModelError(f"{what} refers to '{a.placeholder}', which is not set")
         return value_of(bound[a.placeholder], name, reader, {})
     if kind == "list":
         return [
@@ -79,7 +79,7 @@ def _one(x: Any, kind: str, what: str, reader: TensorReader) -> Any:
 
 
 def _complex(tensor: schema.Tensor, what: str, reader: TensorReader) -> np.ndarray:
-    """Complex numbers: pairs of floats, whose last one stands for all that are missing."""
+    """Return complex numbers from pairs of floats; the last one repeats for missing ones."""
     half, values = dtypes.COMPLEX[tensor.dtype], tensor.scomplex_val or tensor.dcomplex_val
     pairs = schema.Tensor(dtype=half, tensor_content=tensor.tensor_content)
     pairs.tensor_shape.CopyFrom(tensor.tensor_shape)
@@ -110,8 +110,8 @@ def _strings(tensor: schema.Tensor, what: str) -> np.ndarray:
 def keywords(
     given: Mapping[str, Any], op: TfOp, reader: TensorReader, bound: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return the keyword arguments of an operator's function. Errors: what is missing or not
-    taken.
+    """Return the keyword arguments of an operator's function. Errors: missing or unknown
+    attributes.
     """
     out: dict[str, Any] = {}
     for name, default in op.attributes.items():
@@ -136,7 +136,7 @@ def _is_number(x: object) -> bool:
     return isinstance(x, int | float) and not isinstance(x, bool)
 
 
-# annotations of the operators' functions: what they take, and what it is called
+# annotations of operator functions: the accepted values, and their name in messages
 _KINDS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "bool": (lambda x: isinstance(x, bool), "true or false"),
     "int": (lambda x: type(x) is int, "an integer"),
@@ -149,7 +149,7 @@ _KINDS: dict[str, tuple[Callable[[Any], bool], str]] = {
 
 
 def _check_kind(name: str, value: object, annotation: str) -> None:
-    """ModelError where an attribute is not what the operator's function is annotated with."""
+    """Raise ModelError if an attribute does not match the annotation of the operator's function."""
     words = []
     for kind in annotation.split(" | "):
         inner = kind.removeprefix("Sequence[").removesuffix("]")

@@ -1,4 +1,4 @@
-"""Reads a checkpoint of TensorFlow: an index file, which is a table, and files of tensor bytes."""
+"""Reader of TensorFlow checkpoints: an index file, which is a table, and files of tensor bytes."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from mgx_mlir.frontends.tf import schema
 from mgx_mlir.frontends.tf.dtypes import STRING, tensor_dtype
 from mgx_mlir.frontends.tf.tensors import as_array, static_shape
 
-_FOOTER, _TRAILER = 48, 5  # bytes: of the file, behind each block
+_FOOTER, _TRAILER = 48, 5  # bytes of the file's footer, and of each block's trailer
 _MAGIC = 0xDB4775248B80FB57
 MAX_INDEX = 1 << 28
 
 
 def checksum(data: bytes | np.ndarray) -> int:
-    """Return the CRC-32C of data as tables store it: masked, since data may hold checksums."""
+    """Return the CRC-32C of data as tables store it: masked, because data may contain checksums."""
     crc = google_crc32c.value(data)
     return ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
 
 
 class Bundle:
-    """The tensors of a checkpoint by key. The bytes of a tensor are read when it is asked for."""
+    """Tensors of a checkpoint by key. The bytes of a tensor are read on request."""
 
     def __init__(self, prefix: Path) -> None:
         """Read the index: `prefix` is its path without `.index`.
@@ -74,7 +74,9 @@ class Bundle:
         dims = static_shape(entry.shape, what)
         parts = [self._part(key, part, dims, what) for part in entry.slices]
         if sum(found.size for _, found in parts) != math.prod(dims):
-            raise ModelError(f"{what} of {list(dims)} has slices of another number of elements")
+            raise ModelError(
+                f"{what} of {list(dims)} has slices that do not add up to its elements"
+            )
         out, filled = np.empty(dims, parts[0][1].dtype), np.zeros(dims, bool)
         for where, found in parts:
             out[where], filled[where] = found, True
@@ -83,13 +85,13 @@ class Bundle:
         return out
 
     def read_text(self, key: str, what: str) -> bytes:
-        """Return the one text that a key holds. Raises ModelError or FileError, naming `what`."""
+        """Return the one string of a key. Raises ModelError or FileError, naming `what`."""
         entry = self._entry(key.encode())
         if entry.dtype != STRING or entry.shape.dim or not 0 < entry.size <= MAX_INDEX:
             raise ModelError(f"{what} expected one text")
         data = self._bytes(entry, entry.size, what).tobytes()
         length, at = 0, 0
-        while at < min(len(data), 10):  # a varint, then a checksum of it
+        while at < min(len(data), 10):  # a varint, then its checksum
             length |= (data[at] & 0x7F) << 7 * at
             at += 1
             if data[at - 1] < 0x80:
@@ -119,7 +121,9 @@ class Bundle:
     def _part(
         self, key: str, part: Any, dims: tuple[int, ...], what: str
     ) -> tuple[tuple[slice, ...], np.ndarray]:
-        """Return where a slice of a tensor lies, and its values. It has a key of its own."""
+        """Return the position of a slice in its tensor, and its values, which have a separate
+        key.
+        """
         extents = [(e.start, e.length or -1) for e in part.extent]
         own = _key_of_slice(key.encode(), extents)
         if own not in self._entries or len(extents) != len(dims):
@@ -155,7 +159,8 @@ class Bundle:
 
 
 def _key_of_slice(key: bytes, extents: list[tuple[int, int]]) -> bytes:
-    """Return the key of a slice of a tensor: text and numbers in bytes that sort as they do.
+    """Return the key of a slice of a tensor: strings and numbers encoded so that bytes sort
+    correctly.
 
     A length of -1 is the whole extent.
     """
@@ -165,7 +170,7 @@ def _key_of_slice(key: bytes, extents: list[tuple[int, int]]) -> bytes:
 
 
 def _signed(number: int) -> bytes:
-    """Return a number of -64 or more: as many leading ones as bytes, a sign, the digits."""
+    """Encode a number of -64 or more: a leading one per byte, a sign, the digits."""
     if number < 64:
         return bytes([(number & 0xFF) ^ 0x80])
     size = next(n for n in range(2, 11) if number < 1 << 7 * n - 1)
@@ -193,7 +198,7 @@ class _Table:
             raise self._damaged("does not end as one")
         at = len(data) - _FOOTER
         for _ in range(2):
-            _, at = self._number(data, at)  # handle of the block about blocks
+            _, at = self._number(data, at)  # handle of the index block
         offset, at = self._number(data, at)
         size, _ = self._number(data, at)
         found: dict[bytes, bytes] = {}

@@ -1,4 +1,4 @@
-"""Finds where a SavedModel keeps the value of each variable's node, and what its tables hold."""
+"""Checkpoint keys of a SavedModel's variables, and contents of its tables."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ VARIABLES = ("VarHandleOp", "VariableV2", "Variable")
 _TABLES = ("HashTableV2", "HashTable")
 _ASSIGN = ("AssignVariableOp", "Assign")
 _FILL = ("LookupTableImportV2", "InitializeTableV2")
-INIT = "__saved_model_init_op"  # the signature of what is run when a SavedModel is loaded
+INIT = "__saved_model_init_op"  # signature that runs when a SavedModel is loaded
 _PASS = ("Identity", "IdentityN", "Cast", "EnsureShape")
 _OBJECTS = "_CHECKPOINTABLE_OBJECT_GRAPH"
 _SPEC = re.compile(r"(?:\d{1,18} )+(?:-|\d{1,18},\d{1,18})(?::(?:-|\d{1,18},\d{1,18}))*")
@@ -59,8 +59,8 @@ def stored_variables(
 ) -> dict[str, Stored]:
     """Return the checkpoint key of each variable node's value.
 
-    The graph's restore step says so; then the objects that calls of functions are bound to; then
-    the name of the variable is its key. Nodes without a value are left out.
+    The graph's restore step has the keys; without one, the objects bound to function calls; else
+    the variable's name is its key. Nodes without a value are left out.
     """
     found = _restored(meta, body, reader)
     for name, key in _of_objects(meta, body, reader, bundle).items():
@@ -75,7 +75,7 @@ def stored_variables(
 def stored_tables(
     meta: schema.MetaGraph, body: Body, reader: TensorReader
 ) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """Return the keys and values of each table's node that the model's initializer fills."""
+    """Return the keys and values of each table node that the model's initializer fills."""
     walk = _Restore(meta.graph_def, reader)
     names = {n.name for n in body.nodes.values() if n.op in _FILL}
     init = meta.signature_def.get(INIT)
@@ -88,10 +88,10 @@ def stored_tables(
 def _of_objects(
     meta: schema.MetaGraph, body: Body, reader: TensorReader, bundle: Bundle
 ) -> dict[str, str]:
-    """Return keys by node, of variables that the graph gives to the functions it calls.
+    """Return checkpoint keys by node, for variables that the graph passes to functions.
 
-    A function of the object graph lists the objects that are its last inputs. Keras 3 has its
-    variables copied for the restore step, so that it says nothing of those which are read.
+    A function of the object graph lists the objects that are its last inputs. Keras 3 copies its
+    variables for the restore step, which therefore does not name the ones that are read.
     """
     graph = meta.object_graph_def
     if not graph.concrete_functions or _OBJECTS not in bundle:
@@ -116,9 +116,9 @@ def _of_objects(
 
 
 def _keys_of_objects(graph: schema.ObjectGraph, bundle: Bundle) -> dict[int, str]:
-    """Return the checkpoint's key of each object of the graph that is a variable.
+    """Return the checkpoint key of each variable in the object graph.
 
-    The checkpoint has a graph of its own, whose edges have the names of those of the SavedModel.
+    The checkpoint has its own object graph, with the same edge names as the SavedModel's.
     """
     saved = schema.TrackableGraph()
     try:
@@ -145,7 +145,7 @@ def _keys_of_objects(graph: schema.ObjectGraph, bundle: Bundle) -> dict[int, str
 
 
 def _restored(meta: schema.MetaGraph, body: Body, reader: TensorReader) -> dict[str, Stored]:
-    """Return what the graph's own restore step puts into each variable's node."""
+    """Return the tensor that the restore step assigns to each variable's node."""
     walk = _Restore(meta.graph_def, reader)
     name = meta.saver_def.restore_op_name.split(":")[0]
     if name in body.nodes:
@@ -154,7 +154,7 @@ def _restored(meta: schema.MetaGraph, body: Body, reader: TensorReader) -> dict[
 
 
 class _Restore:
-    """Follows what is put into variables and tables, into functions."""
+    """Follows assignments to variables and tables, also in functions."""
 
     def __init__(self, graph: schema.Graph, reader: TensorReader) -> None:
         self.functions = {f.signature.name: f for f in graph.library.function}
@@ -186,8 +186,8 @@ class _Restore:
                     self.body(inner, set(inner.nodes), bound, depth + 1)
 
     def follow(self, body: Body, given: dict[str, Any], ref: Ref) -> Any:
-        """Return (the node,) of a variable or table, what a tensor is restored from, a constant's
-        array, or None.
+        """Return (the node,) for a variable or table, the stored tensor, a constant's array, or
+        None.
         """
         for _ in range(16):
             name, index = ref
@@ -213,7 +213,7 @@ class _Restore:
         node = body.nodes.get(names)
         keys = self._constant(node) if node is not None and node.op == "Const" else None
         if keys is None or keys.dtype != object:
-            return None  # no text
+            return None  # not a string
         keys = keys.reshape(-1)
         return keys[index].decode(errors="replace") if index < len(keys) else None
 

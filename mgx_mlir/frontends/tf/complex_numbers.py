@@ -1,4 +1,4 @@
-"""Operators where an operand is of complex numbers: by their parts, or as they are registered."""
+"""Operators with complex operands: by real and imaginary parts, or by their registered function."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mgx_mlir.frontends.tf.values import Complex
 from mgx_mlir.frontends.values import Held, Outputs, Value
 from mgx_mlir.programs.build import Builder
 
-# They move, choose or add numbers: the real parts of their results come of the real parts alone.
+# operators that move, choose or add numbers: real parts of results depend only on real parts
 _BY_PARTS = {
     "Add", "AddN", "AddV2", "BroadcastTo", "ConcatV2", "ExpandDims", "GatherNd", "GatherV2", "Mean",
     "Neg", "Pack", "Pad", "Reshape", "ReverseV2", "Roll", "Select", "SelectV2", "Slice", "Split",
@@ -25,7 +25,7 @@ _OF_DIMS = {"Rank", "Shape", "ShapeN", "Size"}
 def complex_result(
     b: Builder, node: Node, op: TfOp, inputs: Sequence[Held], given: Mapping[str, Any]
 ) -> Outputs:
-    """Return what the operator gives. NotSupported where it is none for complex numbers."""
+    """Return the operator's result. NotSupported if it has no complex version."""
     own = find_complex(op.name)
     if own is not None:
         return own(b, node, *inputs)

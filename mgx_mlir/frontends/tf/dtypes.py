@@ -12,11 +12,11 @@ _KNOWN = {
     19: dtypes.HALF, 22: dtypes.UINT32, 23: dtypes.UINT64, 24: dtypes.FP8E5M2,
     25: dtypes.FP8E4M3FN,
 }  # fmt: skip
-# quantised types are held in the integers they are made of
+# quantised types become the integers that store them
 _QUANTISED = {
     11: dtypes.INT8, 12: dtypes.UINT8, 13: dtypes.INT32, 15: dtypes.INT16, 16: dtypes.UINT16,
 }  # fmt: skip
-COMPLEX = {8: 1, 18: 2}  # numbers of complex types: those of their parts
+COMPLEX = {8: 1, 18: 2}  # numbers of complex types -> those of their parts
 STRING, RESOURCE, VARIANT = 7, 20, 21
 _OTHER = {
     0: "invalid", STRING: "string", 8: "complex64", 11: "qint8", 12: "quint8", 13: "qint32",
@@ -24,11 +24,11 @@ _OTHER = {
     29: "int4", 30: "uint4",
 }  # fmt: skip
 _NUMBERS = {d: n for n, d in _KNOWN.items()}
-_REFERENCE = 100  # added to the number of what a reference refers to
+_REFERENCE = 100  # offset of reference types' numbers
 
 
 def known(number: int) -> DType | None:
-    """Return the element type of a number, None where it is none of ours."""
+    """Return the element type of a number, None if we have none."""
     plain = number - _REFERENCE if number > _REFERENCE else number
     return _KNOWN.get(plain, _QUANTISED.get(plain))
 
@@ -45,7 +45,7 @@ def number_of(dtype: DType) -> int:
 
 
 def tensor_dtype(number: int, what: str) -> DType:
-    """Return the element type of a number. UnsupportedModel where it is none of ours."""
+    """Return the element type of a number. UnsupportedModel if we have none."""
     found = known(number)
     if found is None:
         raise UnsupportedModel(f"{what} has unsupported element type {name_of(number)}")

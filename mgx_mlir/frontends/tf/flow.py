@@ -1,8 +1,8 @@
-"""Control flow of version 1: the loops and branches that Enter, Switch and Merge nodes draw.
+"""Control flow of version 1: loops and branches made of Enter, Switch and Merge nodes.
 
-A loop is a frame: Enter brings a value in, Merge joins it with the one of the last iteration
-(NextIteration), Switch sends it on or out (Exit), as LoopCond says. A branch starts at Switch
-nodes of one condition and ends at Merge nodes.
+A loop is a frame. Enter brings a value in, and Merge joins it with the last iteration's
+(NextIteration). Switch passes it on, or out (Exit), by LoopCond. A branch starts at Switch nodes of
+one condition and ends at Merge nodes.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ _NEXT, _MERGE = {"NextIteration", "RefNextIteration"}, {"Merge", "RefMerge"}
 _SWITCH = {"Switch", "RefSwitch", "_SwitchN"}
 _ANY = _ENTER | _EXIT | _NEXT | _MERGE | _SWITCH | {"LoopCond"}
 
-Side = tuple[Ref, int]  # a condition, and which output of its switches
-Context = tuple[Side, ...]  # the branches a value is in, the outermost first
+Side = tuple[Ref, int]  # a condition, and the output index of its Switch nodes
+Context = tuple[Side, ...]  # branches around a value, outermost first
 
 
 @dataclass
 class _Variable:
-    """A value that a loop carries: its nodes."""
+    """Nodes of a loop-carried value."""
 
     enter: str
     merge: str
@@ -49,13 +49,13 @@ class _Frame:
     """A loop."""
 
     name: str
-    constants: list[str] = field(default_factory=list)  # Enter nodes of what does not change
+    constants: list[str] = field(default_factory=list)  # Enter nodes of loop-invariant values
     variables: list[_Variable] = field(default_factory=list)
     condition: Ref | None = None  # node that LoopCond reads
 
 
 class Flow:
-    """Loops and branches of a body, found when they are first met."""
+    """Loops and branches of a body, found on demand."""
 
     def __init__(self, body: Body) -> None:
         self.body = body
@@ -82,7 +82,7 @@ class Flow:
     def build(
         self, importer: Importer, name: str, scope: Scope
     ) -> Sequence[Held | None] | Failed | None:
-        """Return the outputs of a node of control flow; None for any other."""
+        """Return the outputs of a control-flow node; None for any other."""
         if not self._active:
             return None
         op = self.body.nodes[name].op
@@ -129,7 +129,7 @@ class Flow:
             entered.pop(enter)
             merges[name] = frame, variable
             self._loop_merges.add(name)
-        for name, frame in entered.items():  # without a Merge a value is the same every time
+        for name, frame in entered.items():  # without a Merge a value is loop-invariant
             if name not in frame.constants:
                 frame.constants.append(name)
         switches: dict[str, tuple[_Frame, _Variable]] = {}
@@ -165,7 +165,7 @@ class Flow:
         return found
 
     def _build_loop(self, importer: Importer, frame: _Frame, scope: Scope) -> None:
-        """Import a whole loop; its Exit nodes get their values."""
+        """Import a whole loop, and set the values of its Exit nodes."""
         body = self.body
         variables = frame.variables
         constants = {e: importer.value(body.refs(e)[0], scope) for e in frame.constants}
@@ -207,7 +207,7 @@ class Flow:
         return merge not in self._loop_merges
 
     def _condition(self, name: str) -> Ref:
-        """Return the condition of a Switch, looked at through what only hands it on."""
+        """Return the condition of a Switch, through nodes that only pass it on."""
         ref = self.body.refs(name)[1]
         for _ in range(32):
             node = self.body.nodes.get(ref[0])
@@ -217,7 +217,7 @@ class Flow:
         return ref
 
     def _needs(self, name: str) -> list[Ref]:
-        """Return what a node's context comes from: what it reads, and what runs before it."""
+        """Return the nodes that determine a node's context: its operands, and control inputs."""
         if name not in self.body.nodes:
             return []
         if name in self._loop_merges:
@@ -226,7 +226,7 @@ class Flow:
         return [*self.body.refs(name), *controls]
 
     def context(self, ref: Ref) -> Context:
-        """Return the branches that a value is in."""
+        """Return the branches around a value."""
         self._find_frames()
         todo = [ref[0]]
         busy: set[str] = set()
@@ -270,7 +270,7 @@ class Flow:
         for ref in self.body.refs(merge):
             found = self.context(ref)
             if not found:
-                raise NotSupported("a Merge of what no Switch sends")
+                raise NotSupported("a Merge of values that come from no Switch")
             where, side = found[-1]
             if condition not in (None, where):
                 raise NotSupported("a Merge with more than one condition")
@@ -283,8 +283,8 @@ class Flow:
         return condition, around, sides
 
     def _reads_of_branch(self, merge: str) -> list[str]:
-        """Return what both branches read from outside: the condition and what the Switch nodes
-        send.
+        """Return the outer values that both branches read: the condition and the Switch
+        operands.
         """
         known = self._outside.get(merge)
         if known is not None:
@@ -311,7 +311,7 @@ class Flow:
         return out
 
     def _group(self, merge: str, condition: Ref, around: Context) -> list[str]:
-        """Return the Merge nodes that one branch can serve: same condition, none needs another."""
+        """Return the Merge nodes of one branch: the same condition, and none depends on another."""
         found = [merge]
         for name, node in self.body.nodes.items():
             if node.op not in _MERGE or name == merge or not self._is_branch(name):
@@ -379,7 +379,7 @@ class Flow:
     def _switch(
         self, importer: Importer, name: str, scope: Scope
     ) -> Sequence[Held | None] | Failed:
-        """Send the data of a Switch to the side of its condition that the branch is on."""
+        """Pass a Switch's data to the side of its condition that the branch is on."""
         condition = self._condition(name)
         data = importer.value(self.body.refs(name)[0], scope)
         if data is POISON:

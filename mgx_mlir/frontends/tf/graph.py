@@ -10,15 +10,15 @@ from mgx_mlir.core.errors import ModelError
 from mgx_mlir.frontends.tf import schema
 from mgx_mlir.frontends.tf.registry import find
 
-Ref = tuple[str, int]  # a node (or an argument of a function) and the number of its output
+Ref = tuple[str, int]  # a node (or a function argument) and an output index
 
-# ops that an inference graph does not compute: their effects are left out
+# ops with effects that an inference graph does not need
 IGNORED = {
     "NoOp", "Assert", "Abort", "CheckNumerics", "Print", "PrintV2", "AudioSummary",
     "HistogramSummary", "ImageSummary", "MergeSummary", "ScalarSummary", "TensorSummary",
     "WriteSummary",
 }  # fmt: skip
-# ops that change a variable: a program of ours keeps nothing between runs
+# ops that change a variable: a program keeps no state between runs
 ASSIGNS = {
     "Assign", "AssignAdd", "AssignSub", "AssignVariableOp", "AssignAddVariableOp",
     "AssignSubVariableOp", "ResourceScatterUpdate", "ResourceScatterAdd", "ResourceScatterSub",
@@ -26,7 +26,7 @@ ASSIGNS = {
     "ScatterUpdate", "ScatterAdd", "ScatterSub",
 }  # fmt: skip
 PLACEHOLDERS = ("Placeholder", "PlaceholderV2")
-# inputs that nodes must have which are looked at before they are imported
+# least input counts of nodes that are examined before import
 _LEAST = {
     **dict.fromkeys(("Switch", "RefSwitch", "_SwitchN", "Assign", "AssignVariableOp"), 2),
     **dict.fromkeys(
@@ -48,7 +48,7 @@ class Body:
         self.function = function
         self.nodes: dict[str, Any] = {}
         self.position: dict[str, int] = {}
-        self._outputs_of = outputs_of  # outputs of operators that are functions of the file
+        self._outputs_of = outputs_of  # output names of operators that are functions of the file
         self.arguments = [a.name for a in function.signature.input_arg] if function else []
         for i, node in enumerate(nodes):
             if not node.name:
@@ -61,9 +61,7 @@ class Body:
         self._used: set[Ref] | None = None
 
     def refs(self, name: str) -> list[Ref]:
-        """Return the data inputs of a node. ModelError for a spelling that is none, or too few of
-        them.
-        """
+        """Return the data inputs of a node. ModelError for a malformed one, or too few."""
         found = self._refs.get(name)
         if found is None:
             node = self.nodes[name]
@@ -77,11 +75,11 @@ class Body:
         return found
 
     def controls(self, name: str) -> list[str]:
-        """Return the nodes that run before a node without giving it anything."""
+        """Return the control inputs of a node: it runs after them without reading a value."""
         return [x[1:] for x in self.nodes[name].input if x.startswith("^")]
 
     def ref(self, text: str) -> Ref:
-        """Return `node`, `node:1`; within functions `argument`, `node:output:1`."""
+        """Parse `node`, `node:1`; in functions `argument`, `node:output:1`."""
         name, *rest = text.split(":")
         try:
             if not rest:
@@ -96,7 +94,7 @@ class Body:
         raise ModelError(f"'{text[:80]}' names no output of a node")
 
     def _first(self, name: str, output: str) -> int:
-        """Return the number of a node's output that has a name."""
+        """Return the index of a node's named output."""
         node = self.nodes.get(name)
         if node is None:
             return 0
@@ -108,7 +106,7 @@ class Body:
         return names.index(output) if names else 0
 
     def used(self, ref: Ref) -> bool:
-        """Return whether a node reads this output, or the function gives it."""
+        """Return whether a node reads this output, or the function returns it."""
         if self._used is None:
             self._used = {r for name in self.nodes for r in self._known_refs(name)}
             if self.function is not None:
@@ -122,7 +120,7 @@ class Body:
             return []
 
     def sinks(self) -> list[str]:
-        """Return the nodes that no other node reads or waits for, in the file's order."""
+        """Return the nodes without readers and control successors, in file order."""
         read = {n for name in self.nodes for n, _ in self._known_refs(name)}
         read |= {n for name in self.nodes for n in self.controls(name)}
         return [
@@ -134,7 +132,7 @@ class Body:
         ]
 
     def reached(self, names: Iterable[str], controls: bool = True) -> set[str]:
-        """Return every node that runs for these, what only `controls` them included."""
+        """Return every node that must run for these, including control inputs."""
         todo, seen = [n for n in names if n in self.nodes], set()
         while todo:
             name = todo.pop()
@@ -153,9 +151,9 @@ def ordered(
     have: Callable[[str], bool],
     position: Mapping[str, int],
 ) -> list[str]:
-    """Return the nodes that `names` need and that are not there yet, producers first.
+    """Return the nodes that `names` depend on and that are not imported yet, producers first.
 
-    Nodes keep the file's order wherever it allows. Raises ModelError for a cycle.
+    Nodes keep the file's order where possible. Raises ModelError for a cycle.
     """
     needs: dict[str, set[str]] = {}
     todo = [n for n in names if not have(n)]

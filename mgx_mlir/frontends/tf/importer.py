@@ -35,7 +35,7 @@ MAX_CALLS = 20_000
 
 @dataclass(frozen=True)
 class Input:
-    """A parameter of the program: what it is called, the value it stands for, and its type."""
+    """A parameter of the program: its name, its value, and its type."""
 
     name: str
     ref: Ref
@@ -45,7 +45,7 @@ class Input:
 
 @dataclass(frozen=True)
 class Output:
-    """A result of the program and the value that it is."""
+    """A result of the program, and its value."""
 
     name: str
     ref: Ref
@@ -53,7 +53,7 @@ class Output:
 
 @dataclass
 class LoadedModel:
-    """Imported model: the graph, its functions, what goes in and out, and the variables."""
+    """Imported model: the graph, its functions, inputs, outputs, and variables."""
 
     name: str
     graph: schema.Graph
@@ -89,7 +89,7 @@ class Importer(GraphImporter[schema.Node, Scope]):
     # ---- the program ---------------------------------------------------------------------------
 
     def parameters(self) -> list[Parameter]:
-        whole = self.options.map_input_dims  # taken as they are
+        whole = self.options.map_input_dims  # the user's dims, in the program's layout
         return [
             Parameter(
                 i.name, i.dtype, _first(i.dims) if self.swap and i.name not in whole else i.dims
@@ -128,7 +128,7 @@ class Importer(GraphImporter[schema.Node, Scope]):
         ]
 
     def _bind(self, arguments: Sequence[Value], scope: Scope) -> None:
-        """Give the nodes that are inputs of the program their values."""
+        """Set the values of nodes that are inputs of the program."""
         parameters = self.parameters()
         for i, p, value in zip(self.model.inputs, parameters, arguments, strict=True):
             symbols = [d.symbol if isinstance(d, DynamicDim) else None for d in p.dims]
@@ -140,7 +140,7 @@ class Importer(GraphImporter[schema.Node, Scope]):
             scope.values[name] = row
 
     def _swapped(self, v: Value, order: list[int]) -> Value:
-        """Return a tensor of rank 4 in the other layout, where the options ask for that."""
+        """Return a tensor of rank 4 in the other layout, if an option asks for it."""
         wanted = self.swap and TensorType.of(v).rank == 4
         return self.builder.transpose(v, permutation=order) if wanted else v
 
@@ -157,7 +157,7 @@ class Importer(GraphImporter[schema.Node, Scope]):
         return [a.name for a in found.signature.output_arg] if found is not None else ()
 
     def function(self, name: str) -> schema.Function:
-        """Return the function of this name; ModelError where the file has none."""
+        """Return the function of this name; ModelError if the file has none."""
         found = self.functions.get(name)
         if found is None:
             raise ModelError(f"there is no function '{name}' in the file")
@@ -166,7 +166,7 @@ class Importer(GraphImporter[schema.Node, Scope]):
     def call(
         self, function: FunctionRef, inputs: Sequence[Held], scope: Scope, prefix: str
     ) -> list[Held]:
-        """Import a function's body in place of a call of it."""
+        """Import a function's body in place of its call."""
         proto = self.function(function.name)
         if scope.depth >= self.max_depth:
             raise ModelError(
@@ -197,24 +197,24 @@ class Importer(GraphImporter[schema.Node, Scope]):
         return self.values(refs, inner)
 
     def check_effects(self, body: Body, names: Sequence[str]) -> None:
-        """NotSupported where running these nodes changes a variable."""
+        """Raise NotSupported if running these nodes changes a variable."""
         for name in body.reached(names):
             if body.nodes[name].op in ASSIGNS:
                 raise ModelError(
                     f"node '{name}' ({body.nodes[name].op}) changes a variable, "
-                    "which no program of ours can",
+                    "and programs have no state",
                     notes=["export it for inference: random layers of Keras 3 with training=False"],
                 )
 
     # ---- nodes ---------------------------------------------------------------------------------
 
     def values(self, refs: Sequence[Ref], scope: Scope) -> list[Held]:
-        """Return the values of refs, what they need imported first."""
+        """Return the values of refs, after importing the nodes that they need."""
         self.demand([n for n, _ in refs], scope)
         return [self.value(r, scope) for r in refs]
 
     def demand(self, names: Sequence[str], scope: Scope) -> None:
-        """Import every node that these need."""
+        """Import every node that these depend on."""
         flow, body = scope.flow, scope.body
 
         def reads(name: str) -> list[str]:
@@ -223,16 +223,17 @@ class Importer(GraphImporter[schema.Node, Scope]):
             try:
                 found = flow.reads(name, scope)
             except ModelError:
-                return []  # its own import tells
+                return []  # its own import reports the error
             return [n for n in found if n in body.nodes]
 
         known = [n for n in names if n in body.nodes]
         for name in ordered(known, reads, lambda n: scope.find(n) is not None, body.position):
-            if scope.find(name) is None:  # one node of a loop gives the values of others
+            # importing one node of a loop also sets the values of others
+            if scope.find(name) is None:
                 self.node(name, scope)
 
     def value(self, ref: Ref, scope: Scope) -> Held:
-        """Return the output of a node that was imported; ModelError where it has none."""
+        """Return the output of an imported node; ModelError if it has none."""
         name, index = ref
         found: Any = scope.find(name)
         if found is None:
@@ -244,7 +245,7 @@ class Importer(GraphImporter[schema.Node, Scope]):
         return found[index]
 
     def node(self, name: str, scope: Scope) -> None:
-        """Import one node; whatever is wrong with it is noted and its outputs are poisoned."""
+        """Import one node; errors are recorded and its outputs poisoned."""
         proto = scope.body.nodes[name]
         shown = scope.prefix + name
         place = ir.Location.file(self.source, scope.body.position[name], 0)
@@ -265,7 +266,7 @@ class Importer(GraphImporter[schema.Node, Scope]):
             return handled
         op = find(proto.op)
         local = proto.op in self.functions
-        # a missing input is an error of its own
+        # a missing input is a separate error
         inputs: list[Any] = [self.value(r, scope) for r in scope.body.refs(proto.name)]
         if op is None and not local:
             raise NotSupported("")

@@ -1,4 +1,4 @@
-"""Inputs and outputs of a program, by the file and the options."""
+"""Inputs and outputs of a program, from the file and the options."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def graph_outputs(body: Body, names: Sequence[str], name: str) -> list[Output]:
 
 
 def placeholder(node: schema.Node, name: str, options: TfOptions, where: str) -> Input:
-    """Return the input that a Placeholder node is, named `name`."""
+    """Return the input for a Placeholder node named `name`."""
     shape = node.attr["shape"].shape if "shape" in node.attr else None
     kind = node.attr["dtype"].type if "dtype" in node.attr else 0
     return input_of(name, (node.name, 0), kind, shape, options, where)
@@ -51,7 +51,7 @@ def input_of(
     options: TfOptions,
     where: str,
 ) -> Input:
-    """Return an input of the program; its dims are those of the file and the options."""
+    """Return an input of the program; its dims come from the file and the options."""
     what = f"input '{name}'"
     try:
         dtype = tensor_dtype(kind, what)

@@ -1,4 +1,4 @@
-"""Keras models (.keras, .h5), exported by TensorFlow in a process of its own."""
+"""Keras models (.keras, .h5), exported by TensorFlow in a separate process."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ else:
 
 @contextmanager
 def exported(path: str) -> Iterator[str]:
-    """Return the folder of the SavedModel that TensorFlow makes of a Keras file."""
+    """Return the folder of a SavedModel that TensorFlow exports from a Keras file."""
     os.close(open_regular(path, "a Keras file"))
     if importlib.util.find_spec("tensorflow") is None:
         raise FileError(
@@ -47,7 +47,7 @@ def exported(path: str) -> Iterator[str]:
                 env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": ""},
             )
         if found.returncode:
-            lines = found.stderr.strip().splitlines() or ["it says nothing"]
+            lines = found.stderr.strip().splitlines() or ["no output"]
             raise ModelError(f"TensorFlow cannot export the model: {lines[-1]}", location=path)
-        with noting_reads():  # files that are gone afterwards: the Keras file is noted itself
+        with noting_reads():  # the folder is temporary; the Keras file itself is recorded
             yield target

@@ -1,4 +1,4 @@
-"""Channels last and first: TensorFlow's layouts, and windows with its paddings."""
+"""Channels-last and channels-first layouts, and windows with TensorFlow's paddings."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from mgx_mlir.frontends.values import Value
 from mgx_mlir.frontends.windows import same_padding
 from mgx_mlir.programs.build import Builder
 
-_FAR = 2**63 - 1  # a slice's bound behind every element
+_FAR = 2**63 - 1  # slice bound beyond every element
 
 
 def to_first(b: Builder, x: Value) -> Value:
-    """N,s..,C -> N,C,s..; undoes the transpose that `to_last` made."""
+    """N,s..,C -> N,C,s..; cancels a transpose of `to_last`."""
     rank = len(b.dims(x))
     owner = x.owner
     if is_a(owner, Transpose):
@@ -40,7 +40,9 @@ def _last(rank: int) -> list[int]:
 
 
 def spatial(values: Sequence[int], rank: int, last: bool, what: str, least: int = 1) -> list[int]:
-    """Return the spatial entries of a list with one per axis; the others must be 1."""
+    """Return the spatial entries of a list with one per axis; batch and channel entries must be
+    1.
+    """
     if len(values) == 0:
         values = [1] * rank
     if len(values) != rank:
@@ -90,7 +92,7 @@ def window_attributes(
 
 
 def check_rank(dims: Sequence[Extent], count: int) -> None:
-    """ModelError where spatial dims are not those of a window of `count` axes."""
+    """Raise ModelError if the rank is not that of a window with `count` spatial axes."""
     if len(dims) != count:
         raise ModelError(f"input expected rank {count + 2}, got {len(dims) + 2}")
 
@@ -98,7 +100,7 @@ def check_rank(dims: Sequence[Extent], count: int) -> None:
 def same_pads(
     b: Builder, dims: Sequence[Extent], window: Sequence[int], stride: Sequence[int]
 ) -> tuple[list[Any], list[Any]]:
-    """Return SAME padding ahead and behind, an Extent per axis: ceil(dim / stride) results."""
+    """Return SAME padding before and after, an Extent per axis: ceil(dim / stride) results."""
     check_rank(dims, len(window))
     counts = [quotient(b, plus(b, d, s - 1), s) for d, s in zip(dims, stride, strict=True)]
     axes = zip(dims, counts, stride, window, strict=True)
@@ -107,6 +109,8 @@ def same_pads(
 
 
 def window_ends(window: Sequence[int], starts: Sequence[int]) -> list[int]:
-    """Return where what the taps at `starts` of all windows read ends, counted from the back."""
+    """Return the ends of the elements that taps at `starts` read in all windows, counted from the
+    back.
+    """
     behind = [w - s - 1 for w, s in zip(window, starts, strict=True)]
     return [-n if n else _FAR for n in behind]

@@ -1,4 +1,4 @@
-"""Tensor lists: their elements along an axis 0, or what is known while nothing is written."""
+"""Tensor lists: elements stacked along axis 0, or their known facts before the first write."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from mgx_mlir.programs.build import Builder
 
 
 class NotScanned(Exception):
-    """A list of a loop is more than written once an iteration; `item` is what is written."""
+    """A loop's list is more than a scan output; `item` is the written element."""
 
     def __init__(self, index: int, item: Value | None) -> None:
         self.index, self.item = index, item
@@ -26,19 +26,19 @@ class NotScanned(Exception):
 
 
 def list_of(v: object) -> TensorList:
-    """Return an operand that must be a tensor list; ModelError for another."""
+    """Return an operand that must be a tensor list; ModelError for others."""
     if not isinstance(v, TensorList):
         raise ModelError(f"expected a tensor list, got a {getattr(v, 'what', 'tensor')}")
     return v
 
 
 def with_elements(stated: TensorList, stacked: Value) -> TensorList:
-    """Return a list like `stated` whose elements are those of `stacked` along axis 0."""
+    """Return a list like `stated` with the elements of `stacked` along axis 0."""
     return replace(stated, stacked=stacked, written=None, mark=None)
 
 
 def elements(b: Builder, v: TensorList) -> Value:
-    """Return the elements along axis 0. NotScanned where a loop has them only when it is done."""
+    """Return the elements along axis 0. NotScanned if they are complete only after the loop."""
     if v.stacked is not None:
         return v.stacked
     if v.mark is not None:
@@ -55,9 +55,7 @@ def _stated(v: TensorList) -> TensorType:
 
 
 def zeros(b: Builder, v: TensorList, extents: Sequence[int | Value] | None) -> TensorList:
-    """Return the list of as many zeros; `extents` are those of an element, numbers or 1-D
-    tensors.
-    """
+    """Return a list of zeros; `extents` are those of an element, numbers or 1-D tensors."""
     return with_elements(v, _filled(b, v, _stated(v).dims if extents is None else extents))
 
 
@@ -86,7 +84,7 @@ def item_at(b: Builder, v: TensorList, index: Value) -> Value:
 
 
 def written(b: Builder, v: TensorList, index: Value, item: Value) -> TensorList:
-    """Return the list with another element at `index`."""
+    """Return the list with a new element at `index`."""
     if v.stacked is None and v.mark is not None and v.written is None:
         return replace(v, written=(index, item))
     if v.stacked is None and v.mark is None and (v.dims is None or DYN in v.dims):

@@ -32,7 +32,7 @@ _INSIDE = {
 
 
 def _layout(what: str, root: str) -> WireSchema:
-    # the mark of what was cut out takes the place of tensor_content
+    # tensor_content holds the mark of a payload that was cut out
     return WireSchema(what, root, _INSIDE, dtype=1, raw=4, typed={5: _FLOAT, 6: _DOUBLE}, mark=4)
 
 
@@ -46,9 +46,10 @@ def is_saved_model(folder: str) -> bool:
 
 
 def load_message(path: str, layout: WireSchema, message: Message) -> TensorReader:
-    """Parse the file at `path` into `message`; the reader of its tensors, which holds it open.
+    """Parse the file at `path` into `message`; return the reader of its tensors, which keeps it
+    open.
 
-    Raises FileError where the file cannot be read or is no such message.
+    Raises FileError if the file cannot be read or is no such message.
     """
     fd = open_regular(path, f"a {layout.what} file")
     try:
@@ -90,7 +91,7 @@ def load_text(path: str, message: Message) -> TensorReader:
 
 
 def parse(data: bytes, message: Message, name: str, what: str) -> None:
-    """Parse a message; FileError where protobuf cannot."""
+    """Parse a message; FileError if protobuf cannot."""
     if len(data) > MAX_PROTO:
         raise FileError("the model without its weights is over 2 GiB", location=name)
     try:
@@ -100,7 +101,7 @@ def parse(data: bytes, message: Message, name: str, what: str) -> None:
 
 
 def load_graph(path: str) -> tuple[schema.Graph, TensorReader]:
-    """Return the GraphDef at `path`; .pbtxt is its text form. ModelError where it has no nodes."""
+    """Return the GraphDef at `path`; .pbtxt is its text form. ModelError if it has no nodes."""
     refuse_other(path)
     graph = schema.Graph()
     if path.lower().endswith(".pbtxt"):
@@ -116,7 +117,7 @@ def load_graph(path: str) -> tuple[schema.Graph, TensorReader]:
 
 
 def check_graph(graph: schema.Graph, name: str) -> None:
-    """ModelError where a message has no nodes, or two functions of one name."""
+    """Raise ModelError if a message has no nodes, or two functions of one name."""
     if not graph.node:
         raise ModelError("not a TensorFlow graph: it has no nodes", location=name)
     if not any(node.op for node in graph.node):

@@ -1,4 +1,4 @@
-"""A TensorFlow node as its operator's function sees it."""
+"""A TensorFlow node as its importer function sees it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Scope(shared.Scope):
-    """The outputs by node in a graph, a function's body, or a region of one of them."""
+    """Outputs by node in a graph, a function's body, or one of their regions."""
 
     def __init__(
         self,
@@ -32,10 +32,10 @@ class Scope(shared.Scope):
     ) -> None:
         super().__init__(outer=outer, prefix=prefix, bound=bound, depth=depth)
         self.body, self.flow = body, flow
-        self.sides: dict[Ref, int] = {}  # the branches of conditions that this is in
+        self.sides: dict[Ref, int] = {}  # sides of conditions around this scope
 
     def inner(self) -> Scope:
-        """Return a region of this scope: it sees its values and keeps its own."""
+        """Return a region of this scope, which sees the scope's values and has its own."""
         scope = Scope(
             self.body, self.flow, outer=self, prefix=self.prefix, bound=self.bound, depth=self.depth
         )
@@ -57,7 +57,7 @@ class Node(shared.NodeBase):
         return self.scope.body.used(ref) or ref in asked
 
     def channels_last(self, data_format: str | None) -> bool:
-        """Return whether channels are last: by the attribute, else by the user's option."""
+        """Return whether channels are last, by the attribute or else the user's option."""
         if not data_format:
             return self.importer.options.is_nhwc
         if data_format not in ("NHWC", "NCHW", "NDHWC", "NCDHW", "NWC", "NCW"):
@@ -65,20 +65,20 @@ class Node(shared.NodeBase):
         return data_format.endswith("C")
 
     def attribute(self, name: str) -> Any:
-        """Return an attribute that the operator's function does not state; None without one."""
+        """Return an attribute that is no parameter of the operator's function; None without one."""
         if name not in self.proto.attr:
             return None
         reader = self.importer.model.reader
         return value_of(self.proto.attr[name], name, reader, self.scope.bound)
 
     def signature(self, function: FunctionRef) -> schema.Function:
-        """Return the function that an attribute names, as the file states it."""
+        """Return the function that an attribute names, as in the file."""
         return self.importer.function(function.name)
 
     def call(self, function: FunctionRef, inputs: Sequence[Held], label: str = "") -> list[Held]:
-        """Import a function's body here; return what it gives."""
+        """Import a function's body here; return its results."""
         return self.importer.call(function, inputs, self.scope, f"{self.name}/{label}")
 
     def failed(self, count: int) -> tuple[Failed, ...]:
-        """Return the outputs of a node that something failed in, which is noted."""
+        """Return poisoned outputs for a node whose error was recorded."""
         return (POISON,) * count

@@ -1,4 +1,4 @@
-"""parse_tf: a TensorFlow model, whatever its form, as a program."""
+"""parse_tf: read a TensorFlow model of any format as a program."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def parse_tf(path: str | os.PathLike[str], options: TfOptions | None = None) -> 
     dialects.load()
     ops.load()
     if Path(name).suffix.lower() in KERAS:
-        # start-up: only the frontend that the file needs
+        # not imported at start-up: only the file's frontend is loaded
         from mgx_mlir.frontends.tf.keras import exported
 
         with exported(name) as folder:
@@ -59,7 +59,7 @@ def parse_tf_buffer(
 
 
 def _saved(folder: str, name: str, options: TfOptions) -> ProgramIR:
-    # start-up: only the frontend that the file needs
+    # not imported at start-up: only the file's frontend is loaded
     from mgx_mlir.frontends.tf.saved_model import load_saved_model
 
     with load_saved_model(folder, name, options) as model:

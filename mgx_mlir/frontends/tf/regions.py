@@ -1,4 +1,4 @@
-"""Branches and loops of the dialect, filled by functions; tensor lists pass through them."""
+"""Branches and loops of the dialect, built from functions; tensor lists may pass through."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ from mgx_mlir.frontends.tf.values import TensorList
 from mgx_mlir.frontends.values import POISON, Held, HostValue, Value, has_failed
 from mgx_mlir.programs.build import Builder
 
-MOST_ROWS = 1 << 20  # iterations of a loop whose results state how many there are
-_TRIES = 16  # each makes more of the carried dims dynamic
+MOST_ROWS = 1 << 20  # most iterations of a loop whose results have one row for each
+_TRIES = 16  # each retry makes more of the carried dims dynamic
 _ENDLESS = np.int64(2**63 - 1)
 
 Build = Callable[[], Sequence[Held]]
 
 
 def _has_dims_of(b: Builder, v: Value, source: Value, first: Value | None = None) -> None:
-    """State that `v` has the dims of `source` for every size, behind those that `first` has."""
+    """State that `v` has the dims of `source` for every size, after the leading dims of `first`."""
     if not b.probe.active:
         return
     b.probe.state_dims(v, source, first)
 
 
 def truth(b: Builder, v: Held) -> Value:
-    """Return whether a condition holds: a number that is not 0, a tensor that is not empty."""
+    """Return whether a condition holds: a nonzero number, or a nonempty tensor."""
     if isinstance(v, HostValue):
         raise NotSupported(f"a condition that is a {v.what}")
     assert isinstance(v, ir.Value)
@@ -67,14 +67,14 @@ def tensors(values: Sequence[Held], what: str) -> list[Value]:
 
 
 def like(value: Held, found: Value) -> Held:
-    """Return `found` as the kind of value that `value` is."""
+    """Return `found` as the same kind of value as `value`."""
     return with_elements(value, found) if isinstance(value, TensorList) else found
 
 
 def branch(b: Builder, cond: Value, then: Build, other: Build) -> list[Held]:
-    """Return what one of two builders gives, as `cond` says; [POISON] where one has failed.
+    """Return the result of one of two builders, by `cond`; [POISON] if one has failed.
 
-    A condition known now picks its builder, which builds in place.
+    With a known condition, its builder builds in place.
     """
     known = b.const(cond)
     if known is not None:
@@ -107,7 +107,7 @@ def branch(b: Builder, cond: Value, then: Build, other: Build) -> list[Held]:
 
 
 def choose(b: Builder, index: Held, builds: Sequence[Build]) -> list[Held]:
-    """Return what the builder of number `index` gives; the last one for a number outside."""
+    """Return the result of builder `index`; of the last one for an index out of range."""
     if len(builds) == 1:
         return list(builds[0]())
     if isinstance(index, HostValue):
@@ -118,7 +118,7 @@ def choose(b: Builder, index: Held, builds: Sequence[Build]) -> list[Held]:
     if known is not None:
         i = int(known.reshape(-1)[0])
         return list(builds[i if 0 <= i < len(builds) else -1]())
-    # one number less at a time, the first builder on the outside
+    # nested ifs, the first builder outermost
     numbers = list(range(len(builds) - 1))
 
     def from_(at: int) -> list[Held]:
@@ -139,10 +139,10 @@ def while_loop(
     cond: Callable[[Sequence[Held]], Held],
     body: Callable[[Sequence[Held]], Sequence[Held]],
 ) -> list[Held]:
-    """`body` again and again on what it gives while `cond` holds; [POISON] where one has failed.
+    """Run `body` repeatedly on its own results while `cond` holds; [POISON] if one has failed.
 
-    A tensor list that each iteration writes one element to, that of the iteration's number, is a
-    scan output of the loop; others are carried whole.
+    If each iteration writes one element of a tensor list, at the iteration's index, the list is a
+    scan output. Other lists are carried whole.
     """
     going = cond(initial)
     if going is POISON:
@@ -157,7 +157,7 @@ def while_loop(
         try:
             return _Loop(b, initial, going, cond, body, scanned).build()
         except _Whole as e:
-            # its elements' dims are known from what is written
+            # dims of its elements are those of the written values
             scanned.discard(e.index)
             extents = e.extents and [
                 d if isinstance(d, int) else b.shape(d[0], d[1], d[1] + 1) for d in e.extents
@@ -169,7 +169,9 @@ def while_loop(
 
 
 class _Whole(Exception):
-    """A list must be carried whole; the extents of its elements: numbers, or (value, axis)."""
+    """Raised if a list must be carried whole; has its elements' extents: numbers, or (value,
+    axis).
+    """
 
     def __init__(self, index: int, extents: list[Any] | None) -> None:
         self.index, self.extents = index, extents
@@ -177,7 +179,7 @@ class _Whole(Exception):
 
 
 class _Loop:
-    """One loop being built: a draft until the types of what it carries are settled."""
+    """A loop under construction: rebuilt until the types of its carried values are stable."""
 
     def __init__(
         self,
@@ -192,10 +194,11 @@ class _Loop:
         self.scanned = scanned
         self.carried = [i for i in range(len(initial)) if i not in scanned]
         self.values = tensors([initial[i] for i in self.carried], "loop variable")
-        self.kept = set(range(len(self.values)))  # values whose dims every iteration keeps
+        # values whose dims are the same in every iteration
+        self.kept = set(range(len(self.values)))
 
     def build(self) -> list[Held]:
-        """Build the loop; return its results, [POISON] where the body failed."""
+        """Build the loop; return its results, [POISON] if the body failed."""
         b = self.b
         types = [TensorType.of(v) for v in self.values]
         mark = b.remembered()
@@ -215,10 +218,10 @@ class _Loop:
             draft.erase()
             b.forget(mark)
             types = found
-        raise NotSupported("a loop whose dims do not settle")
+        raise NotSupported("a loop whose dims change in each attempt")
 
     def _draft(self, draft: ir.Operation, types: list[TensorType]) -> list[TensorType] | None:
-        """Fill the draft's body; the types its carried values should have. None: it failed."""
+        """Fill the body; return the types that its carried values should have. None: it failed."""
         b = self.b
         flags = (TensorType(INT64, ()), TensorType(BOOL, ()))
         block = draft.regions[0].blocks.append(*(t.mlir() for t in (*flags, *types)), arg_locs=None)
@@ -232,9 +235,7 @@ class _Loop:
             raise _Whole(e.index, self._extents(e.item, block)) from None
 
     def _extents(self, item: Value | None, block: ir.Block) -> list[Any] | None:
-        """Return the extents of what is written to a list, found among those of the loop's
-        inputs.
-        """
+        """Return the extents of a list's written elements, as extents of the loop's inputs."""
         if item is None:
             return None
         b = self.b
@@ -316,9 +317,11 @@ class _Loop:
         return out
 
     def _row(self, index: int, found: Held, block: ir.Block) -> Value:
-        """Return what the body writes to a list, at the place of the iteration's number."""
+        """Return the value that the body writes to a list at the iteration's index."""
         if not isinstance(found, TensorList) or found.mark != index:
-            raise NotSupported(f"loop variable {index}, a tensor list that another one replaces")
+            raise NotSupported(
+                f"loop variable {index}, a tensor list that the body replaces by another one"
+            )
         if found.written is None:
             raise NotScanned(index, None)
         place, item = found.written
@@ -365,7 +368,7 @@ class _Loop:
         return found
 
     def _writes_all(self, stated: TensorList) -> bool:
-        """Return whether there are as many iterations as a list has elements."""
+        """Return whether there are as many iterations as elements of a list."""
         size = self.b.const(stated.size)
         if size is not None and self.count is not None:
             return self.count == int(size)
@@ -374,7 +377,7 @@ class _Loop:
         )
 
     def _all_rows(self, stated: TensorList, rows: Value) -> Value:
-        """Return the elements of a list: those that were written, zeros behind them."""
+        """Return the elements of a list: the written ones, then zeros."""
         b = self.b
         if self._writes_all(stated):
             return rows
@@ -402,13 +405,13 @@ def _same_number(b: Builder, x: Value, y: Value) -> bool:
 
 
 def _argument_number(v: Value, block: ir.Block) -> int | None:
-    """Return which carried value a block argument is."""
+    """Return the index of the carried value of a block argument."""
     v = _uncast(v)
     return next((i for i, a in enumerate(list(block.arguments)[2:]) if a == v), None)
 
 
 def _uncast(v: Value) -> Value:
-    """Return the integer that an integer was converted from."""
+    """Return the integer that an integer was cast from."""
     owner = v.owner
     while is_a(owner, (Convert, Identity)):
         source = owner.operands[0]
@@ -421,7 +424,7 @@ def _uncast(v: Value) -> Value:
 def _counters(
     b: Builder, starts: Sequence[Value], arguments: Sequence[Value], nexts: Sequence[Value]
 ) -> dict[int | None, int]:
-    """Return the start of each carried scalar that every iteration adds 1 to, where it is known."""
+    """Return the known starts of carried scalars to which every iteration adds 1."""
     out: dict[int | None, int] = {}
     for i, (start, argument, after) in enumerate(zip(starts, arguments, nexts, strict=True)):
         t = TensorType.of(start)
@@ -450,9 +453,9 @@ def _limits(
     nexts: Sequence[Value],
     counters: dict[int | None, int],
 ) -> list[Value] | None:
-    """Return the scalars whose least is how often the body runs; None where that depends on more.
+    """Return scalars whose minimum is the iteration count; None if it depends on more.
 
-    The condition is that counters are below numbers from outside of the loop.
+    The condition compares counters with numbers from outside of the loop.
     """
     owner = again.owner
     name = getattr(owner, "name", "")
@@ -483,6 +486,6 @@ def _limits(
 
 
 def _is_inside(v: Value, block: ir.Block) -> bool:
-    """Return whether a value is made in a block, or is its argument."""
+    """Return whether a value is defined in a block, or is its argument."""
     owner = v.owner
     return (owner if isinstance(owner, ir.Block) else owner.operation.block) == block

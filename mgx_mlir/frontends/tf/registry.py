@@ -11,7 +11,7 @@ from mgx_mlir.frontends.signatures import Importer, ImporterT, Operator, signatu
 
 @dataclass(frozen=True)
 class TfOp(Operator):
-    """One registered operator: its function and what the function's signature says.
+    """One registered operator: its function, and the facts of the function's signature.
 
     Operands are the positional parameters after (b, node): those without a default are required,
     `*rest` takes any number. Keyword parameters are the attributes it reads, by their names in
@@ -33,9 +33,9 @@ def tf_op(
 ) -> Callable[[ImporterT], ImporterT]:
     """Register `f(b, node, *operands, **attributes)` for operators.
 
-    `f` returns the result value, or a tuple with one entry per output (None where it is not
-    made). It raises MgxError where operands or attributes do not fit; the importer adds where.
-    `raw` operators take values that are not tensors too: resources, lists, strings.
+    `f` returns the result value, or a tuple with one entry per output (None for an output that is
+    not computed). It raises MgxError if operands or attributes do not fit; the importer adds the
+    location. `raw` operators also take values that are no tensors: resources, lists, strings.
     """
 
     def register(function: ImporterT) -> ImporterT:
@@ -54,9 +54,9 @@ def tf_op(
 
 
 def complex_op(*names: str) -> Callable[[ImporterT], ImporterT]:
-    """Register what operators do where an operand is of complex numbers: `f(b, node, *operands)`.
+    """Register the function of operators with a complex operand: `f(b, node, *operands)`.
 
-    Other operands are tensors. The function without them is registered by `tf_op`.
+    Other operands are tensors. The function for real operands is registered by `tf_op`.
     """
 
     def register(function: ImporterT) -> ImporterT:
@@ -67,12 +67,12 @@ def complex_op(*names: str) -> Callable[[ImporterT], ImporterT]:
 
 
 def find_complex(name: str) -> Importer | None:
-    """Return what an operator does of complex numbers, None where it is not known."""
+    """Return an operator's function of complex operands, None if there is none."""
     return _COMPLEX.get(name)
 
 
 def find(name: str) -> TfOp | None:
-    """Return the operator of this name, None where it is not known."""
+    """Return the operator of this name, None if unknown."""
     return _OPS.get(name)
 
 

@@ -31,7 +31,7 @@ DEFAULT = "serving_default"
 
 @contextmanager
 def load_saved_model(folder: str, name: str, options: TfOptions) -> Iterator[LoadedModel]:
-    """Return the SavedModel in `folder` as the signature of the options has it."""
+    """Return the SavedModel in `folder`, with the signature that the options select."""
     saved = schema.SavedModel()
     path = Path(folder) / "saved_model.pb"
     text = path.with_suffix(".pbtxt")
@@ -136,7 +136,7 @@ def _choose_signature(
 
 
 def _natural(name: str) -> list[Any]:
-    """Return a key that sorts output_10 behind output_9."""
+    """Return a sort key that puts output_10 after output_9."""
     letters = re.sub(r"[0-9]+", " ", name)
     numbers = (d.lstrip("0") for d in re.findall(r"[0-9]+", name))
     return [letters, [(len(d), d) for d in numbers]]  # longer numbers are larger

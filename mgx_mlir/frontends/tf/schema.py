@@ -1,4 +1,4 @@
-"""TensorFlow's protobuf messages, those parts that say what a graph computes.
+"""TensorFlow's protobuf messages: the parts that define a graph's computation.
 
 The classes are made when this is imported, from a table; no file of TensorFlow's is needed.
 Fields that the table leaves out are skipped by the parser.

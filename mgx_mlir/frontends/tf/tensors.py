@@ -1,4 +1,4 @@
-"""Turns TensorProtos into numpy arrays: values in the message, or cut out of the file."""
+"""Conversion of TensorProtos to numpy arrays: values in the message, or cut out of the file."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from mgx_mlir.frontends.tf.dtypes import tensor_dtype
 from mgx_mlir.frontends.wire import Stripped
 
 MAX_BYTES = 1 << 40
-MAX_RANK = 32  # numpy's before version 2
+MAX_RANK = 32  # numpy's limit before version 2
 _CONTENT = 4  # the field tensor_content
-MOST_REPEATED = 1 << 30  # bytes of a model's constants that state fewer values than elements
+MOST_REPEATED = 1 << 30  # most bytes of a model's constants that state fewer values than elements
 
 _VALUES = {
     dtypes.FLOAT: "float_val", dtypes.DOUBLE: "double_val", dtypes.INT64: "int64_val",
@@ -31,9 +31,7 @@ _VALUES = {
 
 
 def static_shape(shape: schema.TensorShape, what: str) -> tuple[int, ...]:
-    """Return the dims of a shape that must be known. ModelError where it is not, or not
-    sensible.
-    """
+    """Return the dims of a shape that must be known. ModelError if it is unknown or invalid."""
     dims = tuple(d.size for d in shape.dim)
     if len(dims) > MAX_RANK:
         raise ModelError(f"{what} has {len(dims)} dims, expected at most {MAX_RANK}")
@@ -54,7 +52,7 @@ class TensorReader:
 
     def __init__(self, name: str, data: int | memoryview, stripped: Stripped) -> None:
         self._name, self._data, self._stripped = name, data, stripped
-        self._repeated = 0  # bytes made so far of constants that state fewer values than elements
+        self._repeated = 0  # bytes so far of constants that state fewer values than elements
 
     def close(self) -> None:
         """Close the file."""
@@ -63,9 +61,7 @@ class TensorReader:
             self._data = -1
 
     def read(self, tensor: schema.Tensor, what: str) -> np.ndarray:
-        """Return the tensor's values. Raises ModelError or FileError, naming it, where it has
-        none.
-        """
+        """Return the tensor's values. Raises ModelError or FileError, naming it, if it has none."""
         dtype = tensor_dtype(tensor.dtype, what)
         dims = static_shape(tensor.tensor_shape, what)
         count = math.prod(dims)
@@ -92,7 +88,7 @@ class TensorReader:
         return as_array(raw, dtype, dims)
 
     def _count(self, nbytes: int, stated: int, dims: tuple[int, ...], what: str) -> None:
-        """ModelError where a small file stands for more memory than it may."""
+        """Count repeated values; ModelError if a small file expands to more memory than allowed."""
         self._repeated += nbytes
         if self._repeated > MOST_REPEATED:
             raise ModelError(f"{what} of dims {list(dims)} states {stated} values")
@@ -100,7 +96,7 @@ class TensorReader:
     def _typed(
         self, t: schema.Tensor, dtype: DType, dims: tuple[int, ...], what: str
     ) -> np.ndarray:
-        """Values in float_val and so on; the last one stands for those that are missing."""
+        """Return values in float_val and so on; the last one repeats for missing ones."""
         count = math.prod(dims)
         values = getattr(t, _VALUES.get(dtype, "int_val"))
         if len(values) > count:
@@ -121,7 +117,7 @@ class TensorReader:
 
 
 def _repeated(got: np.ndarray, dims: tuple[int, ...]) -> np.ndarray:
-    """Values in row-major order, the last one for all that are missing."""
+    """Return values in row-major order; the last one repeats for missing ones."""
     out = aligned_empty(dims, got.dtype)
     flat = out.reshape(-1)
     flat[: len(got)] = got
@@ -136,7 +132,7 @@ def _hold(dtype: DType) -> Any:
 
 
 def as_array(raw: np.ndarray, dtype: DType, dims: tuple[int, ...]) -> np.ndarray:
-    """Little-endian bytes as an array."""
+    """Return little-endian bytes as an array."""
     if dtype.is_bool:
         return (raw != 0).reshape(dims)
     return raw.view(dtype.np).reshape(dims)

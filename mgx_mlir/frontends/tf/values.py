@@ -13,7 +13,7 @@ from mgx_mlir.frontends.values import HostValue, Value
 
 @dataclass(frozen=True)
 class Resource(HostValue):
-    """A variable, by the name of the node that makes it; `read` gives its array."""
+    """A variable, by the name of its node; `read` returns its array."""
 
     name: str
     dtype: DType | None
@@ -32,7 +32,7 @@ class Table(HostValue):
 
 @dataclass(frozen=True)
 class Strings(HostValue):
-    """A constant of text."""
+    """A constant of strings."""
 
     array: np.ndarray
     what = "string"
@@ -51,10 +51,10 @@ class Complex(HostValue):
 class TensorList(HostValue):
     """A list of tensors of one type.
 
-    `stacked` holds its elements along axis 0; None while none is written: then `dtype`, `dims`
-    (None: unknown rank) and `size` (a 0-d tensor) are what was asked for. In the body of a loop
-    `mark` is the loop variable that an unwritten list is, `written` the place and the element
-    that the iteration writes.
+    `stacked` holds its elements along axis 0, None before the first write. Until then `dtype`,
+    `dims` (None: unknown rank) and `size` (a 0-d tensor) are the requested ones. In the body of a
+    loop, `mark` is the index of the loop variable of an unwritten list, and `written` the index and
+    the element that the iteration writes.
     """
 
     dtype: DType
@@ -66,5 +66,5 @@ class TensorList(HostValue):
     what = "tensor list"
 
     def marked(self, index: int) -> TensorList:
-        """Return the list as the loop variable of number `index`."""
+        """Return the list as loop variable `index`."""
         return replace(self, mark=index, written=None)

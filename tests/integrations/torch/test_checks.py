@@ -209,5 +209,5 @@ def test_gradients_and_programs_without_tensors_are_refused_by_name() -> None:
 
     with pytest.raises(UnsupportedModel, match=r"takes a gradient \(torch.func.grad\): compute it"):
         ahead(gradient, RIGHT)
-    with pytest.raises(UnsupportedModel, match="has no tensors, so that nothing is to compute"):
+    with pytest.raises(UnsupportedModel, match="has no tensors, so there is nothing to compute"):
         ahead(lambda: torch.broadcast_shapes((5, 1), (5,)))

@@ -78,7 +78,7 @@ def test_a_strided_view_is_written() -> None:
         source = torch.randn(size)
         want = torch.as_strided_scatter(x, source, size, stride, offset)
         assert torch.equal(pieces.with_strided(x, source, size, stride, offset), want)
-    with pytest.raises(UnsupportedModel, match="does not lie in order"):
+    with pytest.raises(UnsupportedModel, match="is not row-major"):
         pieces.with_strided(x.T, torch.randn(2), (2,), (1,))
 
 

@@ -86,7 +86,7 @@ def selu_1(
 
 @onnx_op("Celu", since=12)
 def celu(b: Builder, node: Node, x: Value, *, alpha: float = 1.0) -> Value:
-    """max(x, 0) + min(0, alpha (exp(x / alpha) - 1)) = alpha elu(x / alpha)."""
+    """Import Celu: max(x, 0) + min(0, alpha (exp(x / alpha) - 1)) = alpha elu(x / alpha)."""
     if alpha == 0:
         raise ModelError("attribute 'alpha' expected a value other than 0")
     return widened(b, x, lambda v: _celu(b, v, alpha))
@@ -143,7 +143,7 @@ def thresholded(b: Builder, x: Value, alpha: float) -> Value:
 
 
 def _wide(b: Builder, x: Value) -> Value:
-    """Return 16-bit floats as f32: a threshold of type float is not to be rounded to their type."""
+    """Return 16-bit floats as f32: a float threshold must not be rounded to their type."""
     return convert(b, x, FLOAT) if b.dtype(x).is_low_precision else x
 
 
@@ -151,7 +151,7 @@ def _wide(b: Builder, x: Value) -> Value:
 def shrink(b: Builder, node: Node, x: Value, *, bias: float = 0.0, lambd: float = 0.5) -> Value:
     """Import Shrink: x moved by `bias` towards 0, and 0 within [-lambd, lambd].
 
-    Integers lose what is behind the point in the end.
+    Integer results are truncated.
     """
     dtype = b.dtype(x)
     if not dtype.is_float and (bias != int(bias) or lambd != int(lambd)):
@@ -201,7 +201,7 @@ def swish_of(b: Builder, x: Value, alpha: float = 1.0) -> Value:
 def clip(
     b: Builder, node: Node, x: Value, low: Value | None = None, high: Value | None = None
 ) -> Value:
-    """min(max(x, low), high); where low > high the result is high."""
+    """Import Clip: min(max(x, low), high); if low > high the result is high."""
     dtype = b.dtype(x)
     if low is None and high is None:
         return x
@@ -225,7 +225,7 @@ def clip_6(
     max: float = float(np.finfo(np.float32).max),
     min: float = float(np.finfo(np.float32).min),
 ) -> Value:
-    """Import Clip of opsets 6 to 10, whose bounds are attributes; those of f32 are none."""
+    """Import Clip of opsets 6 to 10, whose bounds are attributes; f32's extremes mean no bound."""
     top = np.finfo(np.float32).max
     if min <= -top and max >= top:
         return x
@@ -263,7 +263,9 @@ def dropout(
     *,
     seed: int | None = None,
 ) -> Outputs:
-    """Nothing is dropped but in training, which may be known at run time only."""
+    """Import Dropout, which drops nothing except in training; that may be known only at run
+    time.
+    """
     if training_mode is None:
         return _dropped(b, node, x)
     training, share = b.const(training_mode), None if ratio is None else b.const(ratio)
@@ -297,13 +299,14 @@ def dropout_1(
 
 @onnx_op("Hardmax", since=13)
 def hardmax(b: Builder, node: Node, x: Value, *, axis: int = -1) -> Value:
-    """1 at the first largest element along `axis`, 0 elsewhere."""
+    """Import Hardmax: 1 at the first largest element along `axis`, 0 elsewhere."""
     rank = len(b.dims(x))
     axis = axis_in(axis, rank)
     if b.dims(x)[axis] == 0:
         return x
     held = x
-    if b.dims(x)[axis] == DYN:  # there may be no elements: one more is never the first largest
+    # the axis may be empty: one more element, which is never the first largest
+    if b.dims(x)[axis] == DYN:
         held = longer(b, x, axis, b.literal(np.array(b.dtype(x).lowest(), b.dtype(x).np)))
     first = b.argmax(held, axis=axis, select_last_index=False)
     places = unsqueeze(b, axis_range(b, x, axis), range(1, rank - axis))

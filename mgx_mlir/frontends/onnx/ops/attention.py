@@ -40,7 +40,7 @@ from mgx_mlir.frontends.problems import NotSupported
 from mgx_mlir.frontends.values import Outputs, Value
 from mgx_mlir.programs.build import Builder
 
-_FAR = 2**63 - 1  # a slice's bound behind every element
+_FAR = 2**63 - 1  # slice bound beyond every element
 
 
 def of_heads(b: Builder, x: Value, heads: int, what: str) -> Value:
@@ -76,7 +76,7 @@ def repeat_heads(b: Builder, x: Value, times: int) -> Value:
     if DYN in (batch, length):
         shape = concat(b, [b.shape(x, 0, 2), b.ints([times]), b.shape(x, 2, 4)], 0)
         wide = b.broadcast_with_dims(unsqueeze(b, x, [2]), shape)
-        if size != DYN:  # known dims are checked now
+        if size != DYN:  # known dims are checked at import
             return b.reshape(wide, dims=[0, heads * times, -1, size])
         joined = concat(b, [b.shape(x, 0, 1), b.ints([heads * times]), b.shape(x, 2, 4)], 0)
         return b.reshape(wide, joined, allowzero=True)
@@ -119,7 +119,7 @@ def attention(
     softcap: float = 0.0,
     softmax_precision: int | None = None,
 ) -> Outputs:
-    """softmax(q k^T scale + mask) v; the rarer forms take the body ONNX gives."""
+    """Import Attention: softmax(q k^T scale + mask) v; rare forms use ONNX's function body."""
     if nonpad_kv_seqlen is not None:
         keys = Dim(k, 2 if len(b.dims(k)) == 4 else 1, "the number of keys", 1)
         within(b, nonpad_kv_seqlen, "nonpad_kv_seqlen", 0, keys)
@@ -141,12 +141,12 @@ def attention(
         q = split_heads(b, q, q_num_heads)
         k, v = split_heads(b, k, kv_num_heads), split_heads(b, v, kv_num_heads)
     k, v = (same_extent(b, t, 0, q, 0, "keys and values of the queries' batch") for t in (k, v))
-    v = same_extent(b, v, 1, k, 1, "as many heads of values as of keys")
+    v = same_extent(b, v, 1, k, 1, "as many value heads as key heads")
     if past_key is not None:
         k = b.concat([past_key, k], axis=2)
         v = b.concat([past_value, v], axis=2)
     heads, kv_heads = b.probe.static(q, 1), b.probe.static(k, 1)
-    if rank == 4:  # the extent of a reshape may be told by the file alone
+    if rank == 4:  # only the file may state the extent of a reshape
         heads, kv_heads = heads or node.stated_dim(0, 1), kv_heads or node.stated_dim(1, 1)
     keys, values = k, v
     if heads and kv_heads:
@@ -161,7 +161,7 @@ def attention(
         scale = 1 / math.sqrt(size)
     if scale is None:
         factor = b.rsqrt(extent_as(b, q, 3, wide(dtype)))
-    # 16-bit floats are held in f32 from the operands to the result
+    # 16-bit floats are computed in f32 from the operands to the result
     q, keys, values = (convert(b, t, wide(dtype)) for t in (q, keys, values))
     scores = matmul(b, q, b.transpose(keys, permutation=[0, 1, 3, 2]))
     if scale != 1:
@@ -172,7 +172,7 @@ def attention(
     kind = stated if stated.size > b.dtype(scores).size else b.dtype(scores)
     weights, hidden = _masked_softmax(b, scores, mask, past_key, q, k, is_causal, kind)
     out = matmul(b, convert(b, weights, b.dtype(values)), values)
-    if hidden is not None:  # mask of the result: between the matmuls it would keep them apart
+    if hidden is not None:  # mask the result: between the matmuls the mask would prevent fusion
         out = b.where(hidden, number(b, 0, out), out)
     out = convert(b, out, dtype)
     out = join_heads(b, out) if rank == 3 else out
@@ -180,7 +180,7 @@ def attention(
 
 
 def _shared_heads(b: Builder, x: Value, q: Value) -> Value:
-    """Return a head of keys or values for each query head, where their numbers may be dynamic."""
+    """Return a key or value head for each query head; the numbers of heads may be dynamic."""
     if b.probe.same(x, 1, q, 1):
         return x
     own, wanted = extent(b, x, 1), extent(b, q, 1)
@@ -200,7 +200,7 @@ def _masked_softmax(
     is_causal: int,
     kind: DType,
 ) -> tuple[Value, Value | None]:
-    """softmax over the keys that may be seen, and which queries see none: their result is 0."""
+    """Return the softmax over visible keys, and which queries see none: their result is 0."""
     low = number(b, -np.inf, scores)
     bias = None
     if mask is not None:
@@ -222,7 +222,7 @@ def _masked_softmax(
 
 
 def _lengthened(b: Builder, mask: Value, k: Value) -> Value:
-    """Fill up a mask shorter than the keys with what hides."""
+    """Pad a mask that is shorter than the keys; padding hides keys."""
     have, want = b.dims(mask)[-1], b.dims(k)[2]
     if have == want or have == 1 or DYN in (have, want):
         if DYN in (have, want) and have != want:

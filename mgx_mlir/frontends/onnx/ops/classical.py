@@ -41,7 +41,7 @@ from mgx_mlir.frontends.products import squares_apart
 from mgx_mlir.frontends.values import Held, Outputs, Value
 from mgx_mlir.programs.build import Builder
 
-_SPREAD = 4  # places of a table for each key, at most
+_SPREAD = 4  # most entries of a lookup table for each key
 
 
 def _table(values: Sequence[float] | None, rows: int, what: str) -> np.ndarray:
@@ -93,10 +93,11 @@ def linear_classifier(
     multi_class: int = 0,
     post_transform: str = "NONE",
 ) -> Outputs:
-    """(label, scores); one row of coefficients is the score of the second of two classes.
+    """Import LinearClassifier: (label, scores); one row of coefficients is the second class's
+    score.
 
-    Coefficients beyond a row for each feature of `x` are not read, as in onnxruntime: the
-    classifier in its own examples states two features and has coefficients for four.
+    Coefficients beyond the features of `x` are ignored, as in onnxruntime: the classifier of its
+    own examples has two features and coefficients for four.
     """
     labels = labels_of(classlabels_ints, classlabels_strings)
     rows = len(intercepts) if intercepts else len(labels)
@@ -178,9 +179,11 @@ def svm_classifier(
     support_vectors: Sequence[float] | None = None,
     vectors_per_class: Sequence[int] | None = None,
 ) -> Outputs:
-    """(label, scores): without support vectors linear scores, else one score per pair of classes.
+    """Import SVMClassifier: (label, scores). Without support vectors scores are linear, else one
+    per pair of classes.
 
-    The label is that of most pairs. Probabilities are read off a pair's score, for two classes.
+    The label is the class that wins most pairs. For two classes, probabilities follow from the
+    pair's score.
     """
     labels = labels_of(classlabels_ints, classlabels_strings)
     count = len(labels)
@@ -230,7 +233,7 @@ def svm_classifier(
 def _svm_probability(
     b: Builder, scores: Value, slopes: Sequence[float], added: Sequence[float]
 ) -> Value:
-    """Platt's sigmoid of each pair's score, kept off 0 and 1."""
+    """Return Platt's sigmoid of each pair's score, clipped to avoid 0 and 1."""
     slope, more = (b.literal(np.array(v, np.float32)) for v in (slopes, added))
     raw = b.sigmoid(b.neg(b.add(b.mul(scores, slope), more)))
     return b.clip(raw, number(b, 1e-7, raw), number(b, 1 - 1e-7, raw))
@@ -264,7 +267,7 @@ def scaler(
 
 @onnx_op("Normalizer", since=1, domain=ML)
 def normalizer(b: Builder, node: Node, x: Value, *, norm: str = "MAX") -> Value:
-    """Rows divided by a norm of them; a row of zeros stays."""
+    """Import Normalizer: rows divided by their norm; a row of zeros stays."""
     x = convert(b, x, FLOAT)
     axis = [len(b.dims(x)) - 1]
     if norm == "MAX":
@@ -289,7 +292,7 @@ def imputer(
     replaced_value_float: float = 0.0,
     replaced_value_int64: int = 0,
 ) -> Value:
-    """Import Imputer: put another number where x is the one to be replaced."""
+    """Import Imputer: replace one number in x by another."""
     floats = b.dtype(x).is_float
     values: Any = imputed_value_floats if floats else imputed_value_int64s
     if not values:
@@ -306,7 +309,7 @@ def imputer(
 def feature_vectorizer(
     b: Builder, node: Node, *xs: Value, inputdimensions: Sequence[int] | None = None
 ) -> Value:
-    """All features of a row side by side, cut or padded with 0 to the stated numbers."""
+    """Import FeatureVectorizer: features side by side, cut or zero-padded to the stated numbers."""
     parts = []
     for i, x in enumerate(xs):
         x = convert(b, x, FLOAT)
@@ -333,9 +336,9 @@ def one_hot_encoder(
     cats_strings: Sequence[str] | None = None,
     zeros: int = 1,
 ) -> Value:
-    """Return a new last axis that is 1 at the category of the element.
+    """Import OneHotEncoder: a new last axis that is 1 at the category of the element.
 
-    With `zeros` 0 a run ends with an error where an element is of no category.
+    With `zeros` 0 a run fails if an element has no category.
     """
     if cats_strings:
         index, categories = numbers_of(x, cats_strings)
@@ -349,7 +352,7 @@ def one_hot_encoder(
         return hot
     rank = len(b.dims(index))
     found = b.reduce_min(b.reduce_max(hot, axes=[rank]), axes=list(range(rank)))
-    return require(b, hot, compare(b, "greater", found, 0), "elements that are of a category")
+    return require(b, hot, compare(b, "greater", found, 0), "elements that are in a category")
 
 
 @onnx_op("CategoryMapper", since=1, domain=ML, structures=True)
@@ -363,7 +366,7 @@ def category_mapper(
     default_int64: int = -1,
     default_string: str = "_Unused",
 ) -> Held:
-    """Import CategoryMapper: a LabelEncoder from strings to integers, or the other way."""
+    """Import CategoryMapper: a map from strings to integers, or from integers to strings."""
     if not cats_int64s or not cats_strings or len(cats_int64s) != len(cats_strings):
         counts = [len(cats_int64s or ()), len(cats_strings or ())]
         raise ModelError(
@@ -389,7 +392,7 @@ def label_encoder_of_classes(
     default_int64: int = -1,
     default_string: str = "_Unused",
 ) -> Held:
-    """Import the LabelEncoder of ai.onnx.ml 1: a CategoryMapper of classes and their places."""
+    """Import the LabelEncoder of ai.onnx.ml 1: a CategoryMapper of classes and their indices."""
     names = classes_strings or ()
     return category_mapper(
         b, node, x, cats_int64s=range(len(names)), cats_strings=names,
@@ -416,9 +419,10 @@ def label_encoder(
     values_strings: Sequence[str] | None = None,
     values_tensor: np.ndarray | None = None,
 ) -> Held:
-    """Return the value of the key that an element equals.
+    """Import LabelEncoder: the value of the key that equals the element.
 
-    Integers that lie close are places of a table; other keys are sorted, and found by bisection.
+    Integer keys that lie close use a lookup table; other keys are sorted, and searched by
+    bisection.
     """
     if keys_strings:
         x, keys = numbers_of(x, keys_strings)
@@ -440,12 +444,12 @@ def label_encoder(
     keys, values = keys.reshape(-1).astype(kind), values.reshape(-1)
     if not keys.size or keys.size != values.size:
         raise ModelError(f"expected as many keys as values, got {keys.size} and {values.size}")
-    # sorted, NaN last; of equal keys the first counts, as in onnxruntime (onnx.reference: the last)
+    # sorted, NaN last; the first of equal keys wins, as in onnxruntime (onnx.reference: the last)
     keys, first = np.unique(keys, return_index=True)
     values = values[first]
     fill = np.array(default).astype(values.dtype)
     span = int(keys[-1]) - int(keys[0]) if keys.dtype.kind == "i" else np.inf
-    most = np.iinfo(np.int32).max  # an end of the type has no number behind it
+    most = np.iinfo(np.int32).max  # the largest number of the type has no successor
     if span < _SPREAD * (keys.size + 16) and abs(int(keys[0])) + span < most:
         out = _at_places(b, x, keys, values, fill)
         return Texts(out, texts) if texts else out
@@ -453,7 +457,7 @@ def label_encoder(
     count = int(numbers.size)
     table, low = b.literal(keys), None
     for step in [1 << i for i in reversed(range(max(count - 1, 0).bit_length()))]:
-        if low is None:  # the first step is from place 0
+        if low is None:  # the first step is from index 0
             low = b.mul(convert(b, greater_equal(b, x, keys[step].item()), INT64), step)
             continue
         probe = b.add(low, step)
@@ -474,9 +478,7 @@ def label_encoder(
 def _at_places(
     b: Builder, x: Value, keys: np.ndarray, values: np.ndarray, fill: np.ndarray
 ) -> Value:
-    """Look up x among sorted integers that lie close, in a table from before the least to behind
-    the largest.
-    """
+    """Look up x among sorted integers that lie close, in a table with one entry beyond each end."""
     low, high = int(keys[0]) - 1, int(keys[-1]) + 1
     table = np.full(high - low + 1, fill)
     table[keys.astype(np.int64) - low] = values
@@ -493,7 +495,7 @@ def zip_map(
     classlabels_int64s: Sequence[int] | None = None,
     classlabels_strings: Sequence[str] | None = None,
 ) -> Held:
-    """Import ZipMap: the rows of x, which a user gets as maps from the labels."""
+    """Import ZipMap: rows of x, which the user sees as maps from the labels."""
     keys = tuple(classlabels_strings or classlabels_int64s or ())
     rows = unsqueeze(b, x, [0]) if len(b.dims(x)) == 1 else x
     if len(b.dims(rows)) != 2 or b.dims(rows)[1] not in (DYN, len(keys)):

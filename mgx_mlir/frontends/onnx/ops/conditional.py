@@ -1,4 +1,4 @@
-"""If: the branches become regions; where the condition is known, one of them stands in place."""
+"""If: the branches become regions; if the condition is known, its branch is imported in place."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ def if_op(
     then_branch: onnx.GraphProto,
     else_branch: onnx.GraphProto,
 ) -> tuple[Any, ...]:
-    """Import the branch that a condition known now picks in place.
+    """Import If; a branch chosen by a known condition is imported in place.
 
-    Of branches that differ in rank the one that the rest of the model can be read with. Strings
-    leave a branch as numbers in the table of the program's strings.
+    Of branches that differ in rank, the one that keeps the model valid is imported
+    (alternatives.py). Strings leave a branch as indices into the program's table of strings.
     """
     known = b.const(single(b, cond, "condition"))
     if known is not None:
@@ -58,7 +58,9 @@ def if_op(
 
 
 def _branch(b: Builder, node: Node, graph: onnx.GraphProto, texts: dict[int, int]) -> list[Any]:
-    """Import a branch, strings as numbers; count in `texts` how many branches give strings."""
+    """Import a branch, with strings as indices; count in `texts` the branches that yield
+    strings.
+    """
     found, strings = numbered(b, node.inline(graph), node.importer.text_table)
     for i in strings:
         texts[i] = texts.get(i, 0) + 1
@@ -72,7 +74,7 @@ def _of_tensors(
     graphs: tuple[onnx.GraphProto, onnx.GraphProto],
     texts: dict[int, int],
 ) -> tuple[Any, ...]:
-    """Return the results of an If, with numbers in place of strings."""
+    """Return the results of an If, with indices in place of strings."""
     if not all(node.settle(g) for g in graphs):
         return node.failed()
     mark = b.remembered()
@@ -111,7 +113,7 @@ def _of_tensors(
         choice = node.taken()
         if choice in (Choice.THEN, Choice.ELSE):
             draft.erase()
-            b.forget(mark)  # forget values whose memory others will have
+            b.forget(mark)  # drop facts about erased values: new values may reuse their addresses
             holds = choice is Choice.THEN
             return _only(b, node, single(b, cond, "condition"), graphs[0 if holds else 1], holds)
         left_out = axes_left_out(yields)
@@ -128,7 +130,7 @@ def _of_tensors(
             b.forget(mark)
             said = single(b, cond, "condition")
             said = b.not_(said) if low else said
-            # values of their own: marks are those of the result
+            # values separate from the branches': marks belong to the result
             kept = [
                 said_by_extents(b, b.identity(v), a, said) for v, a in zip(whole, axes, strict=True)
             ]
@@ -154,7 +156,9 @@ def _one_element(
     graphs: Sequence[onnx.GraphProto],
     yields: list[list[Value]],
 ) -> list[list[Value]]:
-    """Return what the branches give; one element has the rank that they state, else the lower."""
+    """Unify the branches' results; one element has the rank that they state, else the lower
+    rank.
+    """
     made = [list(found) for found in yields]
     for i, pair in enumerate(zip(*yields, strict=True)):
         dims = [b.dims(v) for v in pair]
@@ -185,9 +189,9 @@ def _without(
     noted: int,
     texts: dict[int, int],
 ) -> tuple[Any, ...]:
-    """Return what the other branch of one gives that is wrong, as one for other sizes may be.
+    """Return the branches' results without the wrong branch, which may be for other sizes.
 
-    The problems of the wrong one, those since `noted`, are those of a run that would take it.
+    The errors of the wrong branch, recorded since `noted`, become errors of a run that takes it.
     """
     problems = node.importer.problems
     first = problems.take_since(noted)
@@ -215,10 +219,10 @@ def _only(
     cond: Value,
     graph: onnx.GraphProto,
     holds: bool,
-    why: str = "what the other branch gives has another rank",
+    why: str = "the other branch's result has another rank",
     texts: dict[int, int] | None = None,
 ) -> tuple[Any, ...]:
-    """Return what one branch gives; a run that would take the other one ends with an error."""
+    """Return the results of one branch; a run whose condition selects the other one fails."""
     found = _branch(b, node, graph, {} if texts is None else texts)
     if has_failed(found):
         return node.failed()

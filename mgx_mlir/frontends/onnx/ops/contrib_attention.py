@@ -1,6 +1,6 @@
 """com.microsoft: Attention and MultiHeadAttention, with masks, bias, past and present.
 
-`attend` is what all attention operators share; it writes the form that fusion recognises.
+`attend` is shared by all attention operators; it builds the form that fusion recognises.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ MS = "com.microsoft"
 
 @dataclass
 class Scores:
-    """Steps from q k^T to softmax. `added` and `seen` broadcast to its dims."""
+    """Steps from q k^T to softmax. `added` and `seen` broadcast to the scores' dims."""
 
     scale: float
     softcap: float = 0.0
-    added: list[Value] = field(default_factory=list)  # in the type that scores are computed in
-    seen: Value | None = None  # False: the score is the lowest number
-    sure: bool = False  # each query sees a key: the score is -inf where `seen` is False
-    sink: Value | None = None  # one more score for every row, without a value
+    added: list[Value] = field(default_factory=list)  # biases, in the type of the scores
+    seen: Value | None = None  # visibility of keys; where False, the score is the lowest number
+    sure: bool = False  # each query sees a key, so that the score is -inf where `seen` is False
+    sink: Value | None = None  # additional score of every row, without a value
 
 
 @dataclass
@@ -66,7 +66,7 @@ class Attended:
 def attend(b: Builder, q: Value, k: Value, v: Value, s: Scores) -> Attended:
     """softmax(cap(q k^T scale) + added, hidden where not seen) v, of {batch, heads, length, size}.
 
-    16-bit floats are held in f32 from the operands to the result.
+    16-bit floats are computed in f32 from the operands to the result.
     """
     dtype, kind = b.dtype(q), wide(b.dtype(q))
     q, k, v = (convert(b, t, kind) for t in (q, k, v))
@@ -90,7 +90,7 @@ def lowest(dtype: np.dtype) -> float:
 
 
 def _sunk(b: Builder, scores: Value, sink: Value) -> Value:
-    """softmax of rows with `sink` {heads} as one more score, whose weight is dropped."""
+    """Return the softmax of rows with `sink` {heads} as one more score, whose weight is dropped."""
     sink = b.reshape(convert(b, sink, b.dtype(scores)), dims=[1, b.dims(sink)[0], 1, 1])
     top = b.max(b.reduce_max(scores, axes=[3]), sink)
     powers = b.exp(b.sub(scores, top))
@@ -98,7 +98,7 @@ def _sunk(b: Builder, scores: Value, sink: Value) -> Value:
 
 
 def default_scale(b: Builder, q: Value, scale: float | None) -> float:
-    """Return the scale of a node; 0 and nothing stand for 1 / sqrt(head size)."""
+    """Return the scale of a node; an absent one, and 0, stand for 1 / sqrt(head size)."""
     size = b.dims(q)[3]
     if scale:
         return scale
@@ -108,7 +108,7 @@ def default_scale(b: Builder, q: Value, scale: float | None) -> float:
 
 
 def causal(b: Builder, q: Value, k: Value) -> Value:
-    """Return whether query i, the last of which sees every key, may see key j."""
+    """Return whether query i may see key j; the last query sees every key."""
     rows, columns = b.dims(q)[2], b.dims(k)[2]
     if DYN not in (rows, columns):
         limits.table((rows, columns), "a mask", 1)
@@ -137,11 +137,12 @@ def causal_across(b: Builder, q: Value, k: Value, past: Value | None) -> Value:
 
 
 def mask_bias(b: Builder, mask: Value, q: Value, k: Value, hidden: float, batch_of: Value) -> Value:
-    """Return a mask of any form as what it adds to the scores: 0, or `hidden` where it hides a key.
+    """Return a mask of any form as a bias of the scores: 0, or `hidden` where it hides a key.
 
-    By rank: 2 {batch, keys}, 3 {batch, queries, keys}, 4 {batch, 1, longest, longest}, whose last
-    rows so far count, are 0 where they hide; 1 holds the ends of the sequences, {batch}, then
-    their starts, {2 batch}, or then the offsets of packed ones, {3 batch + 2}.
+    Ranks 2 {batch, keys}, 3 {batch, queries, keys} and 4 {batch, 1, longest, longest} are 0 where
+    they hide a key; of rank 4 only the last rows so far count. Rank 1 has the ends of the
+    sequences, {batch}, optionally their starts, {2 batch}, or the offsets of packed sequences, {3
+    batch + 2}.
     """
     rank, keys = len(b.dims(mask)), b.dims(k)[2]
     kind = wide(b.dtype(q))
@@ -164,7 +165,7 @@ def mask_bias(b: Builder, mask: Value, q: Value, k: Value, hidden: float, batch_
 
 
 def _between(b: Builder, mask: Value, x: Value, k: Value) -> Value:
-    """Return whether key j lies before its sequence's end, and not before its start."""
+    """Return whether key j lies between its sequence's start and end."""
     batch, count = b.dims(x)[0], b.dims(mask)[0]
     if DYN in (batch, count):
         if not b.probe.same(mask, 0, x, 0):
@@ -185,7 +186,7 @@ def _between(b: Builder, mask: Value, x: Value, k: Value) -> Value:
 
 
 def cut_bias(b: Builder, bias: Value, sizes: Sequence[int]) -> list[Value]:
-    """Return the one bias vector of query, key and value in its three parts."""
+    """Split the common bias vector of query, key and value into three."""
     if DYN in sizes:
         raise NotSupported("a bias of hidden sizes that are known at run time only")
     ends = np.cumsum(sizes)
@@ -196,11 +197,11 @@ def cut_bias(b: Builder, bias: Value, sizes: Sequence[int]) -> list[Value]:
 
 
 def written(b: Builder, past: Value, new: Value, length: Value) -> Value:
-    """Return the buffer `past` with `new` rows from row `length` (a scalar) on."""
+    """Return the buffer `past` with `new` rows written from row `length` (a scalar) on."""
     rows = b.dims(new)[2]
     if rows == DYN:
         raise NotSupported("a shared buffer with a dynamic number of new rows")
-    free = Sum(1 - rows, ((past, 2, 1),), "the rows of the cache that are free")
+    free = Sum(1 - rows, ((past, 2, 1),), "the free rows of the cache")
     length = within(b, length, "past_sequence_length", 0, free, computed=False)
     last = b.add(b.reshape(convert(b, length, INT32), dims=[1]), rows - 1)
     batch = b.dims(past)[0]
@@ -210,10 +211,10 @@ def written(b: Builder, past: Value, new: Value, length: Value) -> Value:
 
 
 def of_beams(b: Builder, cache: Value, beams: Value, length: Value) -> Value:
-    """Return a shared buffer in which each beam finds the rows that it comes from.
+    """Return a shared buffer in which each beam has the rows of the beam that it continues.
 
-    `cache` {batch beams, heads, rows, size}; `beams` {batch, beam, rows} names the beam that a row
-    below `length` is taken from, the later ones are the beam's own.
+    `cache` is {batch beams, heads, rows, size}. `beams` {batch, beam, rows} has the source beam of
+    each row below `length`; later rows are the beam's own.
     """
     batch, rows = b.dims(cache)[0], b.dims(cache)[2]
     width = b.dims(beams)[1]
@@ -232,7 +233,7 @@ def of_beams(b: Builder, cache: Value, beams: Value, length: Value) -> Value:
 
 
 def filled(b: Builder, k: Value, rows: int, length: Value) -> Value:
-    """Return whether key j of a shared buffer is there: j < length + rows, {keys}."""
+    """Return whether row j of a shared buffer is filled: j < length + rows, {keys}."""
     count = b.add(b.reshape(convert(b, length, INT64), dims=[]), rows)
     return compare(b, "less", axis_range(b, k, 2), count)
 
@@ -250,7 +251,9 @@ def causal_from(b: Builder, q: Value, k: Value, length: Value) -> Value:
 def split_qkv(
     b: Builder, packed: Value, sizes: Sequence[int], heads: int
 ) -> tuple[Value, Value, Value]:
-    """{batch, length, q + k + v} cut, each as {batch, heads, length, size}."""
+    """Split {batch, length, q + k + v} into query, key and value, each {batch, heads, length,
+    size}.
+    """
     at, out = 0, []
     for size in sizes:
         part = slice_(b, packed, [2], [at], [at + size])
@@ -287,7 +290,7 @@ def self_attention(
 ) -> tuple[Value, Value | None]:
     """Attend heads (made from `x`) to their past {2, batch, heads, length, size}.
 
-    Return the result and the present.
+    Return the result and the present cache.
     """
     scores = Scores(default_scale(b, q, scale))
     if past is not None:
@@ -338,7 +341,7 @@ def attention(
     scale: float = 0.0,
     unidirectional: int = 0,
 ) -> Outputs:
-    """Self-attention from the input on: one product makes query, key and value."""
+    """Import com.microsoft's Attention: one matmul makes query, key and value from the input."""
     if do_rotary:
         raise NotSupported("do_rotary")
     sizes = hidden_sizes(b.dims(weights)[1], qkv_hidden_sizes)
@@ -357,7 +360,7 @@ def attention(
 
 
 def _unpacked(b: Builder, packed: Value, count: int) -> list[Value]:
-    """{batch, length, heads, count, size} as `count` of {batch, heads, length, size}."""
+    """Split {batch, length, heads, count, size} into `count` of {batch, heads, length, size}."""
     if b.dims(packed)[3] != count:
         raise ModelError(f"expected {count} packed tensors, got dims {show_dims(b.dims(packed))}")
     parts = [squeeze(b, slice_(b, packed, [3], [i], [i + 1]), [3]) for i in range(count)]
@@ -365,7 +368,7 @@ def _unpacked(b: Builder, packed: Value, count: int) -> list[Value]:
 
 
 def _plus(b: Builder, x: Value, bias: Value) -> Value:
-    """Heads plus their part of a bias."""
+    """Add a part of a bias to heads."""
     heads, size = b.dims(x)[1], b.dims(x)[3]
     return b.add(x, b.reshape(bias, dims=[heads, 1, size]))
 
@@ -373,9 +376,9 @@ def _plus(b: Builder, x: Value, bias: Value) -> Value:
 def heads_of(
     b: Builder, query: Value, key: Value | None, value: Value | None, bias: Value | None, heads: int
 ) -> tuple[Value, Value, Value]:
-    """Query, key and value of every form as {batch, heads, length, size}, with their bias.
+    """Return query, key and value of every form as {batch, heads, length, size}, with bias added.
 
-    Keys that come as heads are a cache, which has its bias already.
+    Keys that are heads already are a cache, which includes its bias.
     """
     rank = len(b.dims(query))
     cached = False
@@ -385,7 +388,7 @@ def heads_of(
         if rank != 3 or key is None:
             raise ModelError(f"expected a query of rank 3 and a key, got rank {rank}")
         q = split_heads(b, query, heads)
-        key = same_extent(b, key, 0, query, 0, "keys of as many batch entries as queries")
+        key = same_extent(b, key, 0, query, 0, "keys with the batch of the queries")
         rank = len(b.dims(key))
         if rank == 5:
             k, v = _unpacked(b, key, 2)
@@ -428,8 +431,9 @@ def multi_head_attention(
     scale: float = 0.0,
     unidirectional: int = 0,
 ) -> Outputs:
-    """softmax(q k^T scale + masks) v; a query sees all keys, or with `unidirectional` those up to
-    its own place, and the last query all."""
+    """Import MultiHeadAttention: softmax(q k^T scale + masks) v. A query sees all keys; with
+    `unidirectional` keys up to its own position, and the last query all.
+    """
     if cache_indirection is not None and (past_key is None or past_sequence_length is None):
         raise ModelError("expected past_key and past_sequence_length with cache_indirection")
     q, k, v = heads_of(b, query, key, value, bias, num_heads)

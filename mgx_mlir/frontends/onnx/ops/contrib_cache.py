@@ -1,4 +1,4 @@
-"""com.microsoft: key-value caches of quantised numbers, and caches of the latest rows alone."""
+"""com.microsoft: quantised key-value caches, and caches of only the latest rows."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ from mgx_mlir.frontends.problems import NotSupported
 from mgx_mlir.frontends.values import Value
 from mgx_mlir.programs.build import Builder
 
-_BITS = {INT8: 8, UINT8: 4, dtypes.FP8E4M3FN: 8}  # bits of a number, by the type of a cache
+_BITS = {INT8: 8, UINT8: 4, dtypes.FP8E4M3FN: 8}  # bits of an element, by the type of a cache
 
 
 @dataclass(frozen=True)
 class Format:
-    """Storage of a cache's rows: `scale` times i8, f8E4M3FN or 4-bit numbers, two to a byte.
+    """Storage of a cache's rows: `scale` times i8, f8E4M3FN, or 4-bit numbers, two per byte.
 
-    The byte's lower half comes first and is the number + 8.
+    The lower half of a byte comes first; it stores the number + 8.
     """
 
     scale: Value
     held: DType
 
     def numbers(self, b: Builder, x: Value) -> Value:
-        """Floats as numbers, one an element."""
+        """Quantise floats; one element per number."""
         ratio = b.div(convert(b, x, FLOAT), convert(b, self.scale, FLOAT))
         if self.held.is_float:
             return cast_to(b, ratio, self.held, True)
@@ -48,13 +48,13 @@ class Format:
         return convert(b, b.clip(b.nearbyint(ratio), *bounds), INT8)
 
     def opened(self, b: Builder, cache: Value) -> Value:
-        """Return a cache's numbers, one an element."""
+        """Unpack a cache; one element per number."""
         if self.held is not UINT8:
             return cache
         return b.sub(convert(b, b.unpack_int4(cache, axis=-1), INT8), 8)
 
     def closed(self, b: Builder, numbers: Value) -> Value:
-        """Numbers as a cache holds them."""
+        """Pack numbers into the cache's storage."""
         if self.held is not UINT8:
             return numbers
         pairs = b.reshape(numbers, dims=[0, 0, 0, b.dims(numbers)[3] // 2, 2])
@@ -72,7 +72,7 @@ class Format:
 def format_of(
     b: Builder, kinds: tuple[str, str], bits: int, scale: Value | None, cache: Value | None
 ) -> Format | None:
-    """Return the format of one of the two caches, whose types of quantisation are `kinds`; None:
+    """Return the format of the key or value cache; `kinds` are their types of quantisation. None:
     floats.
 
     The scale may be one number or one for each channel: it is broadcast.
@@ -83,7 +83,7 @@ def format_of(
     if kinds == ("NONE", "NONE"):
         return None
     if "NONE" in kinds:
-        raise NotSupported("only one of the caches of keys and values is quantised")
+        raise NotSupported("key and value cache must both be quantised, or neither")
     if cache is None or scale is None:
         raise ModelError("expected past_key, past_value, k_scale and v_scale with k_quant_type")
     held = b.dtype(cache)
@@ -95,10 +95,10 @@ def format_of(
 
 
 class Window:
-    """A cache whose first rows are the latest of those so far, and the new rows behind it.
+    """A cache that holds only the latest rows, with the new rows after them.
 
-    `lengths`: all rows of an entry less 1. Of T rows the cache of C holds, for a window of W,
-    T where they fit, else T - G ceil((T - C) / G) with G = C - W + 1.
+    `lengths`: all rows of an entry, minus 1. A cache of C rows and a window of W holds, of T rows,
+    all T if they fit, else the last T - G ceil((T - C) / G) with G = C - W + 1.
     """
 
     def __init__(self, b: Builder, cache: Value, new: Value, lengths: Value, window: int) -> None:
@@ -127,13 +127,14 @@ class Window:
         return unsqueeze(self.b, v, [1])
 
     def joined(self, cache: Value, new: Value) -> tuple[Value, Value]:
-        """Return the rows that queries look at, {batch, heads, C + new, size}, and the cache
-        after.
+        """Return the rows that queries read, {batch, heads, C + new, size}, and the updated
+        cache.
         """
         b = self.b
         both = b.concat([cache, new], axis=2)
         place = b.add(self._column(b.sub(self.total, self.held)), axis_range(b, cache, 2))
-        place = b.min(place, self._column(b.sub(self.total, 1)))  # rows behind them are any
+        # values of rows after them do not matter
+        place = b.min(place, self._column(b.sub(self.total, 1)))
         before = self._column(self.before)
         old = b.sub(place, self._column(b.sub(self.before, self.held_before)))
         late = b.add(b.sub(place, before), self.capacity)
@@ -142,7 +143,7 @@ class Window:
         return both, transpose(b, rows, [0, 2, 1, 3])
 
     def positions(self) -> tuple[Value, Value]:
-        """Positions in the sequence of the rows that queries read, and which of them count."""
+        """Return the sequence positions of the rows that queries read, and which rows are valid."""
         b = self.b
         row = axis_range(b, self.cache, 2)
         old = b.add(self._column(b.sub(self.before, self.held_before)), row)
@@ -152,7 +153,7 @@ class Window:
         return b.concat([old, new], axis=1), b.concat([counts, always], axis=1)
 
     def seen(self) -> Value:
-        """Return which of the rows each query may see: {batch, 1, queries, C + new}."""
+        """Return whether each query may see each row: {batch, 1, queries, C + new}."""
         b = self.b
         place, counts = (unsqueeze(b, v, [1, 2]) for v in self.positions())
         query = unsqueeze(b, b.add(self._column(self.before), self.fresh), [1, 3])
@@ -160,8 +161,8 @@ class Window:
         return b.logical_and(b.logical_and(less_equal(b, place, query), near), counts)
 
     def bias(self, given: Value) -> Value:
-        """Return a bias {batch or 1, heads or 1, queries, all rows so far} for the rows looked
-        at.
+        """Return the part of a bias {batch or 1, heads or 1, queries, all rows so far} for the read
+        rows.
         """
         b = self.b
         place, _ = self.positions()

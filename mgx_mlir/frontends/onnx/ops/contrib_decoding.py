@@ -106,7 +106,7 @@ def _thirds(b: Builder, packed: Value) -> list[Value]:
 
 
 def _restored(b: Builder, x: Value, offsets: Value) -> Value:
-    """Tokens {count, size} at their places in {batch, length, size}, zeros elsewhere."""
+    """Scatter tokens {count, size} to their positions in {batch, length, size}; zeros elsewhere."""
     batch, length = b.dims(offsets)
     count, size = b.dims(x)
     if DYN in (batch, length, count, size):
@@ -130,7 +130,7 @@ def _packed_attention(
     attention_bias: Value | None,
     scale: float | None,
 ) -> Value:
-    """Attention of tokens {count, size}: each sees those of its own sequence."""
+    """Attend over packed tokens {count, size}: each sees those of its own sequence."""
     count = b.dims(parts[0])[0]
     padded = [_restored(b, p, offsets) for p in parts]
     q, k, v = heads_of(b, padded[0], padded[1], padded[2], None, heads)
@@ -188,7 +188,7 @@ def packed_multi_head_attention(
     num_heads: int,
     scale: float = 0.0,
 ) -> Value:
-    """Import PackedMultiHeadAttention: attend over packed tokens that are projected already."""
+    """Import PackedMultiHeadAttention: attend over packed tokens that are already projected."""
     if token_offset is None or ends is None:
         raise ModelError("expected token_offset and cumulative_sequence_length")
     if any(DYN in b.dims(t) for t in (query, key, value) if t is not None):

@@ -1,4 +1,4 @@
-"""com.microsoft: linear attention, a matrix of state that each token decays and adds to."""
+"""com.microsoft: linear attention, with a state matrix that each token decays and updates."""
 
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ from mgx_mlir.programs.build import Builder
 MS = "com.microsoft"
 _RULES = {"linear": (False, False), "gated": (True, False), "delta": (False, True),
           "gated_delta": (True, True)}  # fmt: skip
-_EPSILON = 1e-6  # least sum of squares of a head that is normalised
+_EPSILON = 1e-6  # least sum of squares in the normalisation of a head
 
 
 @dataclass
 class Tokens:
     """Values of each token in f32, tokens first: {tokens, batch, heads, ..}.
 
-    `decay` is a logarithm, of a head {.., 1} or of each of its key's numbers; `rate` is {.., 1}.
-    `counts` {tokens, batch, 1, 1, 1}: whether there is such a token.
+    `decay` is a logarithm, per head {.., 1} or per key element; `rate` is {.., 1}. `counts`
+    {tokens, batch, 1, 1, 1}: whether the token exists.
     """
 
     query: Value
@@ -59,8 +59,7 @@ class Tokens:
 def _attended(
     b: Builder, node: Node, t: Tokens, state: Value, count: Value, scale: float
 ) -> tuple[Value, Value]:
-    """Return what each token reads, {tokens, batch, heads, value size}, and the state after the
-    last.
+    """Return each token's output, {tokens, batch, heads, value size}, and the final state.
 
     state {batch, heads, key size, value size}.
     """
@@ -95,12 +94,12 @@ def _attended(
 
 
 def _shared(b: Builder, x: Value, heads: int, axis: int) -> Value:
-    """Heads repeated so that there are `heads`: each stands for as many in a row."""
+    """Repeat heads to `heads` heads: each is repeated in a row."""
     have = b.dims(x)[axis]
     if have == heads:
         return x
     if have < 1 or heads % have:
-        raise ModelError(f"{have} heads cannot stand for {heads}")
+        raise ModelError(f"{have} heads cannot be repeated to {heads}")
     index = b.literal(np.arange(heads, dtype=np.int64) // (heads // have))
     return b.gather(x, index, axis=axis)
 
@@ -110,7 +109,7 @@ def _rule(name: str, decay: Value | None, beta: Value | None) -> tuple[bool, boo
         raise ModelError(f"attribute 'update_rule' expected {', '.join(_RULES)}, got {name}")
     decays, retrieves = _RULES[name]
     if (decays and decay is None) or (retrieves and beta is None):
-        raise ModelError(f"expected decay and beta as update_rule {name} reads them")
+        raise ModelError(f"expected decay and beta exactly if update_rule {name} reads them")
     return decays, retrieves
 
 
@@ -132,7 +131,9 @@ def linear_attention(
     state_window: int = 0,
     update_rule: str = "gated_delta",
 ) -> Outputs:
-    """Take heads {batch, tokens, heads x size}; the state has a matrix for each key head."""
+    """Import LinearAttention: heads {batch, tokens, heads x size}; each key head has a state
+    matrix.
+    """
     if state_window:
         raise NotSupported("a state_window")
     decays, retrieves = _rule(update_rule, decay, beta)
@@ -144,7 +145,7 @@ def linear_attention(
     def tokens(x: Value, count: int) -> Value:
         width = b.dims(x)[2]
         if width == DYN or width % count:
-            raise ModelError(f"{width} columns are no {count} heads")
+            raise ModelError(f"{width} columns do not divide into {count} heads")
         x = b.reshape(convert(b, x, FLOAT), dims=[0, 0, count, width // count])
         return _shared(b, transpose(b, x, [1, 0, 2, 3]), heads, 2)
 
@@ -217,7 +218,7 @@ def gated_delta_net(
     state_update_capacity: int = 0,
     update_rule: str = "gated_delta",
 ) -> Outputs:
-    """Take tokens {tokens, heads, size} of equal sequences, or of those that `cu_seqlens` bounds.
+    """Import GatedDeltaNet: {tokens, heads, size}, of equal sequences, or with bounds `cu_seqlens`.
 
     The state is {batch, heads, value size, key size}.
     """
@@ -289,7 +290,7 @@ def _batch(b: Builder, rank: int, query: Value, bounds: Value | None, state: Val
 
 
 def _unpacked(b: Builder, query: Value, state: Value | None) -> tuple[Value, Value, Value]:
-    """Query, key and value from columns side by side; the state says how many heads there are."""
+    """Split columns into query, key and value; the state has the number of heads."""
     if state is None or len(b.dims(query)) != 2:
         raise ModelError("expected key and value, or initial_state and a query of rank 2")
     _, heads, width, size = b.dims(state)
@@ -307,7 +308,7 @@ def _unpacked(b: Builder, query: Value, state: Value | None) -> tuple[Value, Val
 
 
 class _Ragged:
-    """Sequences one behind the other, and as a batch of as many tokens as all have together."""
+    """Ragged sequences, concatenated, and as a batch padded to the total number of tokens."""
 
     def __init__(self, b: Builder, bounds: Value, tokens: Value, batch: int) -> None:
         self.b, self.batch = b, batch
@@ -330,11 +331,13 @@ class _Ragged:
         self.row = b.sub(self.token, b.gather(start, self.mine, axis=0))
 
     def spread(self, x: Value) -> Value:
-        """{tokens, ..} as {tokens, batch, ..}: what is behind a sequence is any token."""
+        """Return {tokens, ..} as {tokens, batch, ..}: rows beyond a sequence's end are
+        arbitrary.
+        """
         return self.b.gather(x, self.index, axis=0)
 
     def packed(self, x: Value) -> Value:
-        """{tokens, batch, heads, size} as {tokens, heads, size}."""
+        """Return {tokens, batch, heads, size} as {tokens, heads, size}."""
         b = self.b
         flat = b.reshape(x, dims=[-1, *b.dims(x)[2:]])
         return b.gather(flat, b.add(b.mul(self.row, self.batch), self.mine), axis=0)

@@ -1,4 +1,4 @@
-"""com.microsoft: activations, biases, and products with an activation fused to them."""
+"""com.microsoft: activations, biases, and matmuls with a fused activation."""
 
 from __future__ import annotations
 
@@ -44,18 +44,18 @@ from mgx_mlir.programs.build import Builder
 MS = "com.microsoft"
 
 
-NEEDED: Any = None  # default of an operand behind an optional one that must be there: see `present`
+NEEDED: Any = None  # default of a required operand after an optional one: see `present`
 
 
 def present(**operands: Value | None) -> None:
-    """Raise ModelError for an operand that is required though one before it is optional."""
+    """Raise ModelError if an operand is absent that is required after an optional one."""
     for name, value in operands.items():
         if value is None:
             raise ModelError(f"expected input '{name}'")
 
 
 def of_columns(b: Builder, bias: Value, x: Value) -> Value:
-    """Return a bias of as many elements as the last dim of `x`, checked in the run."""
+    """Return a bias as long as the last dim of `x`, checked at run time."""
     last = len(b.dims(x)) - 1
     if len(b.dims(bias)) != 1 or last < 0:
         got = show_dims(b.dims(bias))
@@ -91,14 +91,16 @@ def fast_gelu(b: Builder, node: Node, x: Value, bias: Value | None = None) -> Va
 
 @dataclass(frozen=True)
 class SwigluAttributes(Attributes):
-    """G sigmoid(alpha G) (L + beta) of both halves; a limit of 0 or less clamps neither."""
+    """Attributes of SwiGLU: G sigmoid(alpha G) (L + beta) of both halves; a limit <= 0 disables
+    clamping.
+    """
 
     activation_alpha: float = 1.0
     activation_beta: float = 0.0
     limit: float = 0.0
 
     def of(self, b: Builder, gate: Value, up: Value, round_activation: bool = False) -> Value:
-        """Return the gated half in f32 for 16-bit floats, rounded to their type in the end."""
+        """Return the gated half, computed in f32 for 16-bit floats and rounded once at the end."""
         dtype, kind = b.dtype(gate), wide(b.dtype(gate))
         gate, up = convert(b, gate, kind), convert(b, up, kind)
         if self.limit > 0:
@@ -131,7 +133,7 @@ def swiglu(
     round_activation: int = 0,
     swiglu: SwigluAttributes,
 ) -> Value:
-    """Import com.microsoft's SwiGLU; without `up` the gate holds both halves."""
+    """Import SwiGLU of com.microsoft; without `up` the gate holds both halves."""
     if up is None:
         gate, up = halves(b, gate)
     return swiglu.of(b, gate, up, bool(round_activation))
@@ -148,7 +150,7 @@ def router_gate_up_proj(
     router_size: int,
     swiglu: SwigluAttributes,
 ) -> Outputs:
-    """Import RouterGateUpProj: one product cut into a router's scores and a SwiGLU's halves."""
+    """Import RouterGateUpProj: one matmul, split into a router's scores and a SwiGLU's halves."""
     if activation != "swiglu":
         raise ModelError(f"attribute 'activation' expected swiglu, got {activation}")
     y = matmul(b, x, w)
@@ -175,7 +177,9 @@ def scaled_silu(
 def gated_add(
     b: Builder, node: Node, x: Value, y: Value, gate: Value, gate_weight: Value | None = None
 ) -> Value:
-    """x + y gate; with a weight the gate is the sigmoid of gate times weight, each step rounded."""
+    """Import GatedAdd: x + y gate. With a weight the gate is sigmoid(gate weight), each step
+    rounded.
+    """
     if gate_weight is not None:
         kind = b.dtype(x)
         if kind is not BF16:
@@ -189,7 +193,7 @@ def gated_add(
 
 @onnx_op("BiasSplitGelu", domain=MS)
 def bias_split_gelu(b: Builder, node: Node, x: Value, bias: Value) -> Value:
-    """Return the first half of x + bias times the gelu of the second."""
+    """Import BiasSplitGelu: the first half of x + bias times the gelu of the second."""
     left, right = halves(b, wide_sum(b, [x, of_columns(b, bias, x)]))
     return convert(b, b.mul(left, gelu_erf(b, right)), b.dtype(x))
 
@@ -200,8 +204,8 @@ def bias_softmax(
 ) -> Value:
     """softmax(data + bias) over all dims from `axis` on.
 
-    The bias has data's dims from `axis` on. Of those before, it has the first ones (inner
-    broadcast) or the last ones (outer), or 1 for those that it lacks.
+    The bias has data's dims from `axis` on. Before `axis` it has data's first dims (inner
+    broadcast) or last dims (outer), and 1 elsewhere.
     """
     dims, own = b.dims(data), b.dims(bias)
     rank = len(dims)
@@ -217,7 +221,7 @@ def bias_softmax(
     if axis == rank - 1:
         return convert(b, b.softmax(total, axis=axis), dtype)
     if DYN in dims:
-        raise NotSupported("softmax over several dims of which some are dynamic")
+        raise NotSupported("softmax over several dims, some of them dynamic")
     rows = b.reshape(total, dims=[math.prod(dims[:axis]), math.prod(dims[axis:])])
     return convert(b, b.reshape(b.softmax(rows, axis=1), dims=list(dims)), dtype)
 
@@ -233,7 +237,7 @@ def _inference(b: Builder, node: Node, training_mode: Value | None, ratio: Value
 
 
 def _ones(b: Builder, node: Node, data: Value) -> Value | None:
-    """Return a mask of the dims of data that drops nothing, where it is wanted."""
+    """Return a mask that drops nothing if the output is used."""
     if not node.wants(1):
         return None
     dims, kept = b.dims(data), b.literal(np.array(True))
@@ -243,7 +247,7 @@ def _ones(b: Builder, node: Node, data: Value) -> Value | None:
 
 
 def _one_bits(b: Builder, node: Node, data: Value) -> Value | None:
-    """Return a bit for each element of data, all set, in words of 32."""
+    """Return a bit for each element of data, all set, in 32-bit words."""
     if not node.wants(1):
         return None
     dims = b.dims(data)
@@ -298,7 +302,7 @@ def _clip(b: Builder, x: Value, low: float, high: float) -> Value:
     return b.clip(x, number(b, low, x), number(b, high, x))
 
 
-# name: the defaults of its parameters, and the function
+# activation name: default parameters and function
 ACTIVATIONS: dict[str, tuple[tuple[float, ...], Callable[..., Value]]] = {
     "Relu": ((), lambda b, x: b.relu(x)),
     "Sigmoid": ((), lambda b, x: b.sigmoid(x)),
@@ -319,7 +323,7 @@ ACTIVATIONS: dict[str, tuple[tuple[float, ...], Callable[..., Value]]] = {
 
 
 def activated(b: Builder, x: Value, name: str | None, parameters: Sequence[float | None]) -> Value:
-    """x through the activation a node names, those of its parameters that it leaves out default."""
+    """Apply the activation that a node names; missing parameters have their defaults."""
     if not name:
         return x
     found = ACTIVATIONS.get(name)
@@ -331,12 +335,12 @@ def activated(b: Builder, x: Value, name: str | None, parameters: Sequence[float
     return function(b, x, *values)
 
 
-# ---- products ----------------------------------------------------------------------------------
+# ---- matmuls -----------------------------------------------------------------------------------
 
 
 def _batch_first(b: Builder, v: Value, trans: int, batch: int) -> Value:
-    """Return a matrix operand with its flags carried out: `batch` means that the rows come
-    before.
+    """Return a matrix operand with its flags applied; `batch`: its rows come before the batch
+    dims.
     """
     rank = len(b.dims(v))
     if rank < 2:
@@ -351,7 +355,7 @@ def _batch_first(b: Builder, v: Value, trans: int, batch: int) -> Value:
 
 @dataclass(frozen=True)
 class MatMulAttributes(Attributes):
-    """Transpositions of a matmul's operands, and its factor."""
+    """Attributes of FusedMatMul: transpositions of the operands, and a factor."""
 
     alpha: float = 1.0
     transA: int = 0
@@ -380,7 +384,7 @@ def transpose_matmul(
     transA: int = 0,
     transB: int = 0,
 ) -> Value:
-    """Import TransposeMatMul, FusedMatMul's old name."""
+    """Import TransposeMatMul, the former name of FusedMatMul."""
     return fused_matmul(b, node, x, y, product=MatMulAttributes(alpha, transA, transB))
 
 
@@ -398,7 +402,7 @@ def fused_matmul_activation(
     activation_gamma: float | None = None,
     product: MatMulAttributes,
 ) -> Value:
-    """Import FusedMatMulActivation: FusedMatMul with an activation behind it."""
+    """Import FusedMatMulActivation: FusedMatMul followed by an activation."""
     out = fused_matmul(b, node, x, y, product=product)
     if activation == "Softmax":
         axis = axis_in(-1 if activation_axis is None else activation_axis, len(b.dims(out)))
@@ -423,7 +427,7 @@ def fused_gemm(
     transA: int = 0,
     transB: int = 0,
 ) -> Value:
-    """Import FusedGemm: Gemm with an activation behind it."""
+    """Import FusedGemm: Gemm followed by an activation."""
     out = gemm_of(b, x, y, c, alpha, beta, transA, transB)
     second = activation_gamma if activation == "Selu" else activation_beta
     return activated(b, out, activation, (activation_alpha, second))
@@ -459,13 +463,13 @@ def fused_conv(
 
 
 def channels_first(b: Builder, x: Value) -> Value:
-    """Return {batch, places.., channels} as {batch, channels, places..}."""
+    """Return {batch, spatial.., channels} as {batch, channels, spatial..}."""
     rank = len(b.dims(x))
     return transpose(b, x, [0, rank - 1, *range(1, rank - 1)])
 
 
 def channels_last(b: Builder, x: Value) -> Value:
-    """Return {batch, channels, places..} as {batch, places.., channels}."""
+    """Return {batch, channels, spatial..} as {batch, spatial.., channels}."""
     rank = len(b.dims(x))
     return transpose(b, x, [0, *range(2, rank), 1])
 
@@ -480,7 +484,7 @@ def nhwc_conv(
     *,
     window: ConvAttributes,
 ) -> Value:
-    """Input and result have the channels last; the weights are those of Conv."""
+    """Import NhwcConv: input and result are channels-last; the weights are those of Conv."""
     x = channels_first(b, x)
     out = convolution(b, x, w, window)
     return channels_last(b, biased(b, out, bias))
@@ -499,7 +503,7 @@ def nhwc_fused_conv(
     activation_params: Sequence[float] = (),
     window: ConvAttributes,
 ) -> Value:
-    """Import NhwcFusedConv: activation(conv(x, w) + bias + z), with the channels last."""
+    """Import NhwcFusedConv: activation(conv(x, w) + bias + z), channels-last."""
     z = None if z is None else channels_first(b, z)
     out = fused_conv(
         b, node, channels_first(b, x), w, bias, z, activation=activation,

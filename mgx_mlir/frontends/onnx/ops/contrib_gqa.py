@@ -52,11 +52,11 @@ MS = "com.microsoft"
 def packed_heads(
     b: Builder, query: Value, key: Value | None, value: Value | None, heads: int, kv_heads: int
 ) -> Value:
-    """Query, key and value as the heads of one {batch, heads + 2 kv_heads, length, size}."""
+    """Split {batch, heads + 2 kv_heads, length, size} into the heads of query, key and value."""
     if heads < 1 or kv_heads < 1 or heads % kv_heads:
         raise ModelError(f"{heads} query heads cannot share {kv_heads} key heads")
     if key is None or (value is not None and b.dims(key) == b.dims(value) == (1,)):
-        # some exporters fill the places of key and value with one number
+        # some exporters pass one number in place of key and value
         return split_heads(b, query, heads + 2 * kv_heads)
     if value is None:
         raise ModelError("key and value come together")
@@ -71,7 +71,7 @@ def packed_heads(
 
 
 def cut_heads(b: Builder, packed: Value, heads: int, kv_heads: int) -> tuple[Value, Value, Value]:
-    """Return query, key and value heads of a tensor that holds them side by side."""
+    """Split a tensor of concatenated query, key and value heads."""
     ends = (0, heads, heads + kv_heads, heads + 2 * kv_heads)
     q, k, v = (slice_(b, packed, [1], [ends[i]], [ends[i + 1]]) for i in range(3))
     return q, k, v
@@ -90,7 +90,7 @@ def turned(
     kv_heads: int,
     interleaved: int,
 ) -> Value:
-    """Return the query and key heads rotated by their positions: the given ones, or behind the
+    """Return the query and key heads rotated by the given positions, or by those after the
     cache.
     """
     if cos is None or sin is None:
@@ -111,7 +111,7 @@ def turned(
 
 
 def _rows_wanted(b: Builder, past: Value, total: Value) -> list[Value]:
-    """Return the rows that a cache must have, [] where it has them as it is."""
+    """Return the rows that a cache must have; [] if any number is valid."""
     have, known = b.dims(past)[2], b.const(total)
     if known is None:
         return [b.reshape(convert(b, total, INT64), dims=[])]
@@ -120,9 +120,7 @@ def _rows_wanted(b: Builder, past: Value, total: Value) -> list[Value]:
 
 
 def first_rows(b: Builder, lengths: Value, new: Value) -> Value:
-    """Return the row that each batch entry's new ones begin at, {batch}: the rest are there
-    already.
-    """
+    """Return the first new row of each batch entry, {batch}: earlier rows are in the cache."""
     known = convert(b, lengths, INT64)
     if len(b.dims(known)) == 2:
         known = squeeze(b, known, [1])
@@ -198,7 +196,7 @@ def group_query_attention(
 ) -> Outputs:
     """Attend over a KV cache; `seqlens_k[b]` + 1 rows of entry b are valid, the new ones last.
 
-    With `query_seqlens` the first so many of an entry's new rows are valid, the others padding.
+    With `query_seqlens` only that many of an entry's new rows are valid; the others are padding.
     """
     if seqlens_k is None or total_sequence_length is None:
         raise ModelError("expected seqlens_k and total_sequence_length")
@@ -288,8 +286,8 @@ def group_query_attention(
 
 
 def _padded_lengths(b: Builder, lengths: Value, valid: Value, new: Value) -> Value:
-    """Return `seqlens_k` as if the padding behind an entry's valid rows counted: the rows that it
-    is written to are free, and no valid query sees them.
+    """Return `seqlens_k` that counts the padding after an entry's valid rows. The padding is
+    written to free rows, which no valid query sees.
     """
     kind = b.dtype(lengths)
     padding = b.sub(extent_as(b, new, 2, kind), convert(b, valid, kind))
@@ -303,13 +301,15 @@ def _cached(
     write: Callable[[Value, Value], tuple[Value, Value]],
     b: Builder,
 ) -> tuple[tuple[Value, Value], tuple[Value, Value]]:
-    """Keys and values to attend to, and the caches after: `write(cache, new rows)` gives both."""
+    """Return keys and values to attend to, and the updated caches; `write(cache, new rows)` returns
+    both.
+    """
     rows, caches = [], []
     for cache, x, form in zip(past, new, formats, strict=True):
         if form is None:
             seen, kept = write(cache, x)
         else:
-            # numbers in the cache's form, so that only the new rows are written
+            # values in the cache's format, so that only the new rows are written
             held, kept = write(cache, form.closed(b, form.numbers(b, x)))
             seen = form.floats(b, form.opened(b, held), b.dtype(x))
         rows.append(seen)
@@ -318,8 +318,8 @@ def _cached(
 
 
 def _places(b: Builder, given: Value, packed: Value, total: Value, prompt: bool) -> Value:
-    """Return the positions of the new rows. Of a first prompt, where all rows are new, the first
-    one given counts on for every entry; else there is one for each row.
+    """Return the positions of the new rows. In a first prompt, where all rows are new, positions
+    count from the first given one for every entry; otherwise each row has its own.
     """
     start = slice_(b, given, [0, 1], [0, 0], [1, 1])
     counted = b.add(start, unsqueeze(b, axis_range(b, packed, 2, b.dtype(given)), [0]))
@@ -335,9 +335,7 @@ def _places(b: Builder, given: Value, packed: Value, total: Value, prompt: bool)
 
 
 def _shown(b: Builder, found: Attended, seen: Value, q: Value, which: int, total: Value) -> Value:
-    """Return the scores before (1) or after (2) softmax, of the keys so far; 0 for what is not
-    seen.
-    """
+    """Return the scores before (1) or after (2) softmax, for the keys so far; 0 for hidden keys."""
     raw = found.weights if which == 2 else b.where(seen, found.raw, 0)
     known = b.const(total)
     if known is not None and b.dims(raw)[3] != DYN:
@@ -351,7 +349,7 @@ def _shown(b: Builder, found: Attended, seen: Value, q: Value, which: int, total
 def _prompt_seen(
     b: Builder, q: Value, k: Value, lengths: Value, window: int, is_causal: bool
 ) -> Value:
-    """Return `visible` without a cache: rows count from 0, which is known now."""
+    """Return `visible` without a cache: rows count from 0, which is known at import."""
     if is_causal and window < 0:
         return causal_mask(b, q, k)
     if is_causal:
@@ -363,7 +361,7 @@ def _prompt_seen(
 
 
 def _as_long(b: Builder, bias: Value, k: Value) -> Value:
-    """Return a bias of the keys so far, filled up to the rows of the cache, which nobody sees."""
+    """Pad a bias of the keys so far to the rows of the cache; no query sees the padding."""
     have, want = b.dims(bias)[3], b.dims(k)[2]
     if DYN in (have, want):
         if have == want and b.probe.same(bias, 3, k, 2):
@@ -380,8 +378,7 @@ def _as_long(b: Builder, bias: Value, k: Value) -> Value:
 
 
 def _block_mask(b: Builder, rows: Value, columns: Value, blocks: int) -> Value:
-    """Return the layouts' blocks from their CSR form: {layouts, blocks, blocks}, above 0 where
-    seen.
+    """Return the block masks from their CSR form: {layouts, blocks, blocks}, above 0 where visible.
 
     Entry n of a layout belongs to row r where rows[r] <= n < rows[r + 1].
     """
@@ -418,7 +415,7 @@ def sparse_attention(
     scale: float = 0.0,
     sparse_block_size: int,
 ) -> Outputs:
-    """Import GroupQueryAttention with a mask of blocks: a key is seen where the blocks allow it."""
+    """Import SparseAttention: grouped-query attention with block masks."""
     if past_key is None or past_value is None or block_row_indices is None:
         raise ModelError("expected past_key, past_value and block_row_indices")
     if block_col_indices is None or key_total_sequence_lengths is None:
@@ -443,7 +440,7 @@ def sparse_attention(
     if DYN in (layouts, keys) or blocks < 0 or num_heads % layouts:
         raise NotSupported("a block mask or cache of dynamic dims")
     mask = _block_mask(b, block_row_indices, block_col_indices, blocks)
-    # {batch, layouts, queries, blocks}: the rows of the queries' blocks
+    # {batch, layouts, queries, blocks}: mask rows of the queries' blocks
     row = b.add(unsqueeze(b, first, [1]), unsqueeze(b, axis_range(b, q, 2), [0]))
     block = b.min(b.div(row, sparse_block_size), blocks - 1)
     mine = b.gather(mask, block, axis=1)  # {layouts, batch, queries, blocks}

@@ -1,7 +1,8 @@
 """com.microsoft: mixtures of experts, with weights in floats or in 2, 4 and 8 bits.
 
-Every expert computes every token, and the router's weights pick: with k of n experts chosen this
-is n / k times the work of a look-up of weights, but products of fixed sizes and no copies of them.
+Every expert computes every token, and the router's weights select. With k of n experts this is n /
+k times the arithmetic of gathered weights, but the matmuls have static sizes, and no weights are
+copied.
 """
 
 from __future__ import annotations
@@ -46,14 +47,14 @@ _GATED = ("swiglu", "geglu")
 
 @dataclass(frozen=True)
 class Form:
-    """The attributes that say what an expert computes."""
+    """Attributes that define what an expert computes."""
 
     activation: str
     alpha: float
     beta: float
     fusion: int
     limit: float | None
-    limit_after: bool = False  # the limit is that of the activated gate, not of the gate
+    limit_after: bool = False  # the limit applies to the activated gate instead of the gate
 
 
 def _routed(
@@ -65,11 +66,11 @@ def _routed(
     normalize: int,
     kind: DType,
 ) -> Value:
-    """{tokens, experts}: the weight of each expert for a token, 0 for all but the k best.
+    """Return {tokens, experts}: the weight of each expert for a token, 0 for all but the k best.
 
-    Among equal scores the last experts are chosen, as in onnxruntime 1.32 for MoE and QMoE.
-    The softmax runs over all experts; with `normalize` the k weights are made to sum to 1. With
-    `mix` it is that whose numbers are the weights.
+    Among equal scores the last experts are chosen, as in onnxruntime 1.32 for MoE and QMoE. The
+    softmax runs over all experts; with `normalize` the k weights are scaled to sum to 1. With
+    `mix`, that tensor has the weights.
     """
     experts = static_dims(b, weights, "weights of experts")[0]
     if not 1 <= k <= experts:
@@ -118,7 +119,9 @@ def _activated(b: Builder, x: Value, f: Form) -> Value:
 
 
 def _expert(b: Builder, x: Value, w: Value, bias: Value | None) -> Value:
-    """{experts, tokens, inputs} times {experts, outputs, inputs}, plus {experts, outputs}."""
+    """Multiply {experts, tokens, inputs} by {experts, outputs, inputs}, and add {experts,
+    outputs}.
+    """
     y = b.dot(x, transpose(b, w, [0, 2, 1]))
     return y if bias is None else b.add(y, unsqueeze(b, convert(b, bias, b.dtype(y)), [1]))
 
@@ -167,7 +170,7 @@ def _mixture(
 
 @dataclass(frozen=True)
 class MoeAttributes(Attributes):
-    """Choice of experts by tokens, and computation of the experts."""
+    """Attributes that choose experts for tokens, and define what the experts compute."""
 
     activation_alpha: float = 1.0
     activation_beta: float = 0.0
@@ -203,7 +206,7 @@ def moe(
     *,
     experts: MoeAttributes,
 ) -> Value:
-    """Import MoE: route each row to its best experts and sum what they give."""
+    """Import MoE: route each row to its best experts and sum their results."""
     if experts.use_sparse_mixer:
         raise NotSupported("use_sparse_mixer")
     if fc2 is None:
@@ -218,7 +221,7 @@ def moe(
 def _weights(
     b: Builder, packed: Value, scales: Value | None, zeros: Value | None, bits: int, kind: DType
 ) -> Value:
-    """{experts, rows, columns} from bytes; scales of each row, or of each block of a row."""
+    """Dequantise {experts, rows, columns} from bytes; scales per row, or per block of a row."""
     if scales is None:
         raise ModelError("expected the scales of the experts' weights")
     if b.dtype(packed) is not UINT8:
@@ -291,7 +294,7 @@ def qmoe(
     if fc2 is None:
         raise ModelError("expected input 'fc2_experts_weights'")
     kind = wide(b.dtype(x))
-    # onnxruntime's weights are a softmax over the k chosen ones, whatever the attribute says
+    # onnxruntime's weights are a softmax over the chosen k, whatever the attribute says
     normalize = 1 if router_weights is None else experts.normalize_routing_weights
     picked = _routed(b, router, router_weights, fc1, experts.k, normalize, kind)
 
@@ -321,10 +324,12 @@ def moe_group_router(
     top_k: int,
     topk_group: int = 1,
 ) -> Outputs:
-    """Return the logarithms of the chosen experts' sigmoids, `router_sentinel` for the others.
+    """Import MoeGroupRouter: the log of the chosen experts' sigmoids, `router_sentinel` for the
+    others.
 
-    Experts are chosen by sigmoid plus bias: first the groups whose `group_topk` best ones have the
-    largest sum, then the best experts of those. Or, as outputs 1 and 2, all sums and all sigmoids.
+    Experts are chosen by sigmoid plus bias: first the groups whose `group_topk` best experts have
+    the largest sum, then the best experts of these groups. Outputs 1 and 2 are all sums and all
+    sigmoids.
     """
     all_scores = node.wants(1) or node.wants(2)
     if all_scores and (node.wants(0) or n_group != 1 or topk_group != 1):
@@ -362,7 +367,7 @@ def moe_group_router(
 def _among_best(b: Builder, x: Value, k: int, last: bool = False) -> Value:
     """Return whether a number is among the k largest of its row, {rows, columns}.
 
-    Of equal ones the first columns are, or the last.
+    Among equal numbers the first columns count, or the last.
     """
     columns = b.dims(x)[1]
     if last:

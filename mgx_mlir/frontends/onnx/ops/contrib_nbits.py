@@ -1,4 +1,4 @@
-"""com.microsoft: products and look-ups with weights of 2, 4 and 8 bits in blocks."""
+"""com.microsoft: matmuls and gathers with weights of 2, 4 and 8 bits in blocks."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from mgx_mlir.frontends.values import Outputs, Value
 from mgx_mlir.programs.build import Builder
 
 MS = "com.microsoft"
-_HALVES = 2  # the accuracy_level that allows f16, as do those above
+_HALVES = 2  # least accuracy_level that allows f16
 
 
 def unpacked(b: Builder, x: Value, bits: int) -> Value:
@@ -63,7 +63,7 @@ def expanded(b: Builder, codes: Value, scales: Value, zeros: Value | int, kind: 
 
 
 def _zeros(b: Builder, zeros: Value | None, rows: int, blocks: int, bits: int) -> Value | int:
-    """Zero points {rows, blocks}: packed bytes, or numbers of their own."""
+    """Return zero points {rows, blocks}: from packed bytes, or from a plain tensor."""
     if zeros is None:
         return 1 << (bits - 1)
     if b.dtype(zeros) is not UINT8:
@@ -85,9 +85,7 @@ def weights(
     block_size: int,
     kind: DType,
 ) -> Value:
-    """Return the matrix {n, k} of MatMulNBits in `kind`. `groups` states the block of each
-    column.
-    """
+    """Return the matrix {n, k} of MatMulNBits in `kind`. `groups` has the block of each column."""
     blocks = -(-k // block_size) if block_size > 0 else 0
     if blocks < 1 or block_size * bits % 8:
         raise ModelError(f"blocks of {block_size} do not fit {k} inputs of {bits} bits")
@@ -110,7 +108,7 @@ def weights(
 
 
 def _in_half(b: Builder, scales: Value) -> Value:
-    """Return constant scales as f16 holds them, where they are normal numbers of it."""
+    """Return constant scales as f16, if they are normal f16 numbers."""
     if not literals.is_literal(scales) or b.dtype(scales) is not FLOAT:
         return scales
     numbers = literals.array_of(scales.owner)
@@ -138,8 +136,9 @@ def matmul_nbits(
     block_size: int,
     weight_prepacked: int = 0,
 ) -> Value:
-    """x w^T + bias; x is never rounded. Levels from 2 on allow that it is, to f16, bf16 or 8 bits:
-    there scales are those of f16, which changes a product no more, and takes half their bytes.
+    """Import MatMulNBits: x w^T + bias; x is never rounded. Accuracy levels from 2 on allow
+    rounding it to f16, bf16 or 8 bits; there scales are stored in f16, which changes the result
+    less, and takes half their bytes.
     """
     if weight_prepacked:
         raise NotSupported("weight_prepacked")
@@ -158,7 +157,7 @@ def matmul_nbits(
 def _normed(
     b: Builder, x: Value, skip: Value | None, scale: Value | None, epsilon: float
 ) -> tuple[Value, Value]:
-    """Return the input after its RMS normalisation, where it has one, and the sum with `skip`."""
+    """Return the input after its RMS normalisation, if it has one, and the sum with `skip`."""
     total = x if skip is None else b.add(x, skip)
     return (total if scale is None else rms_norm(b, total, scale, -1, epsilon)[0]), total
 
@@ -185,7 +184,7 @@ def matmul_nbits_mlp(
     block_size: int,
     epsilon: float = 1e-5,
 ) -> Outputs:
-    """activation(x gate^T) * (x up^T) of a normalised x."""
+    """Import MatMulNBitsMlp: activation(x gate^T) * (x up^T) of a normalised x."""
     present(gate_B=gate, gate_scales=gate_scales, up_B=up, up_scales=up_scales)
     y, total = _normed(b, x, skip, norm_scale, epsilon)
     form: dict[str, int] = {
@@ -222,7 +221,7 @@ def matmul_nbits_qkv(
     block_size: int,
     epsilon: float = 1e-6,
 ) -> Outputs:
-    """Import MatMulNBitsQkv: normalise, then multiply by three matrices of few bits."""
+    """Import MatMulNBitsQkv: normalise, then multiply by three low-bit matrices."""
     present(norm_scale=norm_scale, q_B=q, q_scales=q_scales, k_B=k, k_scales=k_scales)
     present(v_B=v, v_scales=v_scales)
     y, total = _normed(b, x, skip, norm_scale, epsilon)
@@ -239,7 +238,7 @@ def matmul_nbits_qkv(
 
 # ---- 4-bit floats ------------------------------------------------------------------------------
 
-# the values of the 16 codes, as bitsandbytes defines them
+# values of the 16 codes, as bitsandbytes defines them
 _FP4 = np.array(
     [0, 1 / 192, 2 / 3, 1, 1 / 3, 1 / 2, 1 / 6, 1 / 4], np.float32
 )  # the upper half of the codes are their negatives
@@ -272,7 +271,9 @@ def matmul_bnb4(
     training_mode: int = 0,
     transB: int = 1,
 ) -> Value:
-    """Look codes up in a table; the first code of a byte is in its upper half."""
+    """Import MatMulBnb4: look codes up in a table; the first code of a byte is in its upper
+    half.
+    """
     if quant_type not in _TABLES:
         raise ModelError(f"attribute 'quant_type' expected 0 or 1, got {quant_type}")
     dtype, kind = b.dtype(x), wide(b.dtype(x))
@@ -295,7 +296,7 @@ def matmul_bnb4(
     return convert(b, matmul(b, convert(b, x, kind), matrix), dtype)
 
 
-# ---- look-up -----------------------------------------------------------------------------------
+# ---- gather -----------------------------------------------------------------------------------
 
 
 @onnx_op("GatherBlockQuantized", domain=MS)
@@ -312,7 +313,9 @@ def gather_block_quantized(
     gather_axis: int = 0,
     quantize_axis: int = 1,
 ) -> Value:
-    """Rows are looked up first, then they get their scales; an index out of range gives zeros."""
+    """Import GatherBlockQuantized: gather rows, then scale them; an index out of range gives
+    zeros.
+    """
     dims, rank = b.dims(data), len(b.dims(data))
     along, blocked = axis_in(gather_axis, rank), axis_in(quantize_axis, rank)
     if DYN in dims or block_size < 1:
@@ -328,7 +331,7 @@ def gather_block_quantized(
     inside = b.logical_and(greater_equal(b, index, -extent), compare(b, "less", index, extent))
     index = b.where(compare(b, "less", index, 0), b.add(index, extent), index)
     index = b.min(b.max(index, 0), extent - 1)
-    more = len(b.dims(indices)) - 1  # axes that the look-up adds
+    more = len(b.dims(indices)) - 1  # axes that the gather adds
     codes = b.gather(data, index, axis=along)
     if per_byte > 1:
         codes = unpacked(b, codes, bits)

@@ -1,4 +1,4 @@
-"""com.microsoft: normalisations, with the sums and the embedding look-up fused to them."""
+"""com.microsoft: normalisations with fused sums and embeddings."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ MS = "com.microsoft"
 def layer_norm(
     b: Builder, x: Value, scale: Value, bias: Value | None, epsilon: float
 ) -> tuple[Value, Value, Value]:
-    """Over the last axis; the result, the mean and 1 / deviation."""
+    """Normalise over the last axis; return the result, the mean and 1 / deviation."""
     dtype, kind, last = b.dtype(x), wide(b.dtype(x)), len(b.dims(x)) - 1
     x, scale = fitted(b, x, scale, "a scale")
     if bias is not None:
@@ -50,7 +50,8 @@ def layer_norm(
 
 
 def rms_norm(b: Builder, x: Value, scale: Value, axis: int, epsilon: float) -> tuple[Value, Value]:
-    """x scale / sqrt(mean(x^2) + epsilon) over the axes from `axis` on, and the divisor's inverse.
+    """Return x scale / sqrt(mean(x^2) + epsilon) over the axes from `axis` on, and the inverse
+    divisor.
 
     The result has the type of the scale.
     """
@@ -82,9 +83,9 @@ def skip_layer_normalization(
 
 
 def _residual(b: Builder, x: Value, skip: Value, bias: Value | None) -> Value:
-    """Return x + skip + bias, in f32 for 16-bit floats: a norm takes their mean away.
+    """Return x + skip + bias, in f32 for 16-bit floats, because the norm subtracts their mean.
 
-    A skip of one batch entry, or of none, is that of all.
+    A skip with batch 1, or without a batch, applies to all entries.
     """
     for i in range(1, min(len(b.dims(x)), len(b.dims(skip))) if len(b.dims(skip)) > 1 else 1):
         at = len(b.dims(skip)) - i
@@ -105,7 +106,7 @@ def skip_simplified_layer_normalization(
 ) -> Outputs:
     """Import SkipSimplifiedLayerNormalization: an RMS norm of x + skip + bias.
 
-    Output 1, which no norm without a mean defines, is the mean of squares, as in MIGraphX.
+    Output 1, the mean, is undefined for an RMS norm; as in MIGraphX it is the mean of squares.
     """
     total = _residual(b, x, skip, bias)
     y, inverse = rms_norm(b, total, gamma, -1, epsilon)
@@ -115,7 +116,7 @@ def skip_simplified_layer_normalization(
     return y, squares, inverse, convert(b, total, b.dtype(x))
 
 
-@onnx_op("SimplifiedLayerNormalization")  # ONNX has no such operator: onnxruntime writes it
+@onnx_op("SimplifiedLayerNormalization")  # an operator of onnxruntime only
 @onnx_op("SimplifiedLayerNormalization", domain=MS)  # spelling of some converters
 def simplified_layer_normalization(
     b: Builder,
@@ -139,7 +140,7 @@ def simplified_layer_normalization(
 def _group_norm(
     b: Builder, x: Value, gamma: Value, beta: Value, activation: int, epsilon: float, groups: int
 ) -> Value:
-    """Take channels first; moments, scale and activation in f32."""
+    """Normalise groups with channels first; moments, scale and activation are computed in f32."""
     if activation not in (0, 1):
         raise ModelError(f"attribute 'activation' expected 0 or 1, got {activation}")
     dtype, kind = b.dtype(x), wide(b.dtype(x))
@@ -162,7 +163,7 @@ def group_norm(
     epsilon: float = 1e-5,
     groups: int,
 ) -> Value:
-    """Import GroupNorm: with the channels last unless an attribute says otherwise."""
+    """Import GroupNorm: channels-last unless an attribute says otherwise."""
     x = channels_first(b, x) if channels_last else x
     return _turned(b, _group_norm(b, x, gamma, beta, activation, epsilon, groups), channels_last)
 
@@ -186,7 +187,7 @@ def skip_group_norm(
     epsilon: float = 1e-5,
     groups: int,
 ) -> Outputs:
-    """Normalize groups of x + skip + bias; a skip of rank 2 has one number for each channel."""
+    """Import SkipGroupNorm: a group norm of x + skip + bias; a skip of rank 2 is per channel."""
     rank, dtype = len(b.dims(x)), b.dtype(x)
     of_channels = len(b.dims(skip)) == 2 or b.dims(skip)[1:-1] == (1,) * (rank - 2)
     if len(b.dims(skip)) == 2:
@@ -207,7 +208,7 @@ def skip_group_norm(
 
 
 def _branches(b: Builder, x: Value, count: int) -> tuple[Value, bool]:
-    """x as {.., branches, features}, and whether it came flattened."""
+    """Return x as {.., branches, features}, and whether the branches were flattened."""
     if not count:
         return x, False
     return _split_last(b, x, count), True
@@ -225,7 +226,7 @@ def _join_last(b: Builder, x: Value) -> Value:
 
 
 def _for_branches(b: Builder, scale: Value, x: Value) -> Value:
-    """Return a scale for branches {.., C, H}: {H}, or {C, H} of as many elements in any dims."""
+    """Return a scale for branches {.., C, H}: {H}, or {C, H} from any dims of as many elements."""
     (*_, count, size), have = b.dims(x), b.dims(scale)
     axis = len(b.dims(x)) - 1
     if len(have) == 1:
@@ -252,7 +253,9 @@ def branchwise_rms_norm(
     epsilon: float = 1e-5,
     num_branches: int = 0,
 ) -> Value:
-    """Normalize each branch by itself; the scale is of all, {C, H} or {C * H}, or of one, {H}."""
+    """Import BranchwiseRmsNorm: a norm per branch; the scale is shared, {H}, or {C, H}, or {C *
+    H}.
+    """
     dtype = b.dtype(x)
     y, flat = _branches(b, convert(b, x, FLOAT), num_branches)
     square = b.reduce_mean(b.mul(y, y), axes=[len(b.dims(y)) - 1])
@@ -276,7 +279,9 @@ def gated_rms_norm(
     activation: str = "silu",
     epsilon: float = 1e-5,
 ) -> Value:
-    """Normalize groups as long as the scale by themselves, times the activated gate; all in f32."""
+    """Import GatedRmsNorm: a norm of groups as long as the scale, times the activated gate, in
+    f32.
+    """
     if activation not in _GATES:
         raise ModelError(f"attribute 'activation' expected silu or sigmoid, got {activation}")
     dtype = b.dtype(x)
@@ -295,7 +300,7 @@ def gated_rms_norm(
 
 
 def _gates(b: Builder, v: Value, streams: Value) -> Value:
-    """Gates as {.., C, 1} or {.., C, H}, in f32."""
+    """Return gates as {.., C, 1} or {.., C, H}, in f32."""
     rank, (count, size) = len(b.dims(streams)), b.dims(streams)[-2:]
     v, dims = convert(b, v, FLOAT), b.dims(v)
     if len(dims) == rank - 1 and dims[-1] != count:
@@ -312,7 +317,7 @@ def _gates(b: Builder, v: Value, streams: Value) -> Value:
 
 
 def _as_streams(b: Builder, v: Value, streams: Value, axes: Iterable[int], what: str) -> Value:
-    """Return `v`, whose dim i is that of the streams along `axes`[i]."""
+    """Return `v` broadcast so that its dim i equals the streams' dim `axes`[i]."""
     axes = list(axes)
     if len(b.dims(v)) < len(axes):
         raise ModelError(f"{what} of dims {show_dims(b.dims(v))}, expected rank {len(axes)}")
@@ -331,7 +336,7 @@ def hyper_connection_pre_mix(
     num_branches: int = 0,
     reduction_scale: float = 1.0,
 ) -> Value:
-    """Return the branches' sum, each weighted."""
+    """Import HyperConnectionPreMix: the weighted sum of the branches."""
     dtype = b.dtype(streams)
     x, _ = _branches(b, convert(b, streams, FLOAT), num_branches)
     axis = len(b.dims(x)) - 2
@@ -350,7 +355,9 @@ def hyper_connection_post_mix(
     *,
     num_branches: int = 0,
 ) -> Value:
-    """Return the branches mixed by a matrix, plus the weighted output of the block."""
+    """Import HyperConnectionPostMix: branches mixed by a matrix, plus the block's weighted
+    output.
+    """
     dtype = b.dtype(streams)
     x, flat = _branches(b, convert(b, streams, FLOAT), num_branches)
     rank = len(b.dims(x))
@@ -381,7 +388,9 @@ def engram_gate(
     *,
     epsilon: float = 1e-5,
 ) -> Outputs:
-    """v sigmoid(sign(d) sqrt(max(|d|, 1e-6))), d = norm(key) . norm(query) / sqrt(size)."""
+    """Import EngramGate: v sigmoid(sign(d) sqrt(max(|d|, 1e-6))), d = norm(key) . norm(query) /
+    sqrt(size).
+    """
     dtype, size = b.dtype(key), b.dims(key)[-1]
     if size == DYN:
         raise NotSupported("a hidden size that is known at run time only")
@@ -405,7 +414,7 @@ def engram_gate(
 
 
 def _mask_index(b: Builder, ids: Value, mask: Value | None) -> Value:
-    """Return how many entries of the mask are set; 0 without a mask."""
+    """Return the number of set entries of the mask; 0 without a mask."""
     if mask is None:
         first = slice_(b, ids, [1], [0], [1])
         return squeeze(b, b.mul(first, 0), [1])
@@ -498,7 +507,7 @@ def q_embed_layer_normalization(
     *,
     epsilon: float = 1e-12,
 ) -> Outputs:
-    """Look up tables in 8 bits: rows are looked up first, then they get their scale."""
+    """Import QEmbedLayerNormalization: gather rows of 8-bit tables, then scale them."""
 
     present(
         word_embedding_quant=words, position_embedding_quant=positions, gamma_quant=gamma,

@@ -1,4 +1,4 @@
-"""com.microsoft: 8-bit operators with scales: pointwise, poolings, products, attention."""
+"""com.microsoft: 8-bit operators with scales: pointwise, pooling, matmul, attention."""
 
 from __future__ import annotations
 
@@ -37,18 +37,18 @@ MS = "com.microsoft"
 
 
 def centred(b: Builder, x: Value, zero: Value | None) -> Value:
-    """x - zero in i32."""
+    """Return x - zero in i32."""
     x = convert(b, x, INT32)
     return x if zero is None else b.sub(x, convert(b, scalar(b, zero), INT32))
 
 
 def real(b: Builder, x: Value, scale: Value, zero: Value | None) -> Value:
-    """(x - zero) scale in f32."""
+    """Return (x - zero) scale in f32."""
     return b.mul(convert(b, centred(b, x, zero), FLOAT), scalar(b, scale))
 
 
 def stored(b: Builder, y: Value, scale: Value, zero: Value | None, like: Value) -> Value:
-    """y quantized to the type of `like`."""
+    """Return y quantised to the type of `like`."""
     at = None if zero is None else scalar(b, zero)
     return quantized(b, y, scalar(b, scale), at, b.dtype(like))
 
@@ -70,7 +70,7 @@ def qlinear_binary(
     out_scale: Value = NEEDED,
     out_zero: Value | None = None,
 ) -> Value:
-    """Import QLinearAdd, QLinearMul: combine what the operands stand for, quantise the result."""
+    """Import QLinearAdd, QLinearMul: dequantise the operands, combine them, quantise."""
     present(B=y, B_scale=y_scale, C_scale=out_scale)
     combine = b.add if node.op_type == "QLinearAdd" else b.mul
     found = combine(real(b, x, x_scale, x_zero), real(b, y, y_scale, y_zero))
@@ -123,14 +123,16 @@ def qlinear_softmax(
     axis: int = -1,
     opset: int,
 ) -> Value:
-    """Softmax as ai.onnx had it at `opset`: before 13 over all dims from `axis` on."""
+    """Import QLinearSoftmax with ai.onnx's meaning at `opset`: before 13 over all dims from `axis`
+    on.
+    """
     present(y_scale=y_scale, y_zero_point=y_zero)
     y, dims = real(b, x, x_scale, x_zero), b.dims(x)
     axis = axis_in(axis, len(dims))
     if opset >= 13 or axis == len(dims) - 1:
         y = b.softmax(y, axis=axis)
     elif DYN in dims:
-        raise NotSupported("softmax over several dims of which some are dynamic")
+        raise NotSupported("softmax over several dims, some of them dynamic")
     else:
         rows = b.reshape(y, dims=[math.prod(dims[:axis]), math.prod(dims[axis:])])
         y = b.reshape(b.softmax(rows, axis=1), dims=list(dims))
@@ -160,7 +162,7 @@ def qlinear_where(
 def qlinear_concat(
     b: Builder, node: Node, y_scale: Value, y_zero: Value, *inputs: Value, axis: int
 ) -> Value:
-    """Take triples of tensor, scale, zero point."""
+    """Import QLinearConcat of triples: tensor, scale, zero point."""
     if not inputs or len(inputs) % 3:
         raise ModelError(f"expected triples of tensor, scale and zero point, got {len(inputs)}")
     parts = [
@@ -179,7 +181,7 @@ def mul_integer(
     y: Value = NEEDED,
     y_zero: Value | None = None,
 ) -> Value:
-    """Import MulInteger: the product in i32 of operands less their zero points."""
+    """Import MulInteger: the product in i32 of operands minus their zero points."""
     present(B=y)
     return b.mul(centred(b, x, x_zero), centred(b, y, y_zero))
 
@@ -244,7 +246,7 @@ def qlinear_global_average_pool(
     *,
     channels_last: int = 0,
 ) -> Value:
-    """Import QLinearGlobalAveragePool: one average for each channel."""
+    """Import QLinearGlobalAveragePool: the mean of each channel."""
     rank = len(b.dims(x))
     axes = list(range(1, rank - 1)) if channels_last else list(range(2, rank))
     y = b.reduce_mean(real(b, x, x_scale, x_zero), axes=axes)
@@ -288,7 +290,9 @@ def qlinear_conv_ms(
     window: ConvAttributes,
     channels_last: int = 0,
 ) -> Value:
-    """ai.onnx's, whose input and result may have the channels last."""
+    """Import com.microsoft's QLinearConv: ai.onnx's, whose input and result may be
+    channels-last.
+    """
     y = qlinear_conv(
         b, node, channels_first(b, x) if channels_last else x, x_scale, x_zero, w, w_scale, w_zero,
         y_scale, y_zero, bias, window=window,
@@ -296,13 +300,11 @@ def qlinear_conv_ms(
     return _turned(b, y, channels_last)
 
 
-# ---- products ----------------------------------------------------------------------------------
+# ---- matmuls -----------------------------------------------------------------------------------
 
 
 def _per_column(b: Builder, v: Value | None, rank: int) -> Value | None:
-    """Return a scale or zero point of B: of all, of each column, or of each column of each
-    matrix.
-    """
+    """Return a scale or zero point of B: one for all, per column, or per column of each matrix."""
     if v is None:
         return None
     v = scalar(b, v)
@@ -318,7 +320,7 @@ def _is_row(b: Builder, v: Value) -> bool:
 
 
 def _less(b: Builder, x: Value, zero: Value | None) -> Value:
-    """x - zero in f32."""
+    """Return x - zero in f32."""
     real = convert(b, x, FLOAT)
     return real if zero is None else b.sub(real, convert(b, zero, FLOAT))
 
@@ -337,8 +339,8 @@ def matmul_integer_to_float(
 ) -> Value:
     """Import MatMulIntegerToFloat: (x - x_zero)(w - w_zero) x_scale w_scale + bias.
 
-    The result has the type of the scales. Where x has one for each of its columns, which
-    onnxruntime refuses, the factors are made real first.
+    The result has the type of the scales. If x has a scale per column, which onnxruntime refuses,
+    the operands are dequantised first.
     """
     rank, dtype = len(b.dims(w)), b.dtype(w_scale)
     if any(v is not None and _is_row(b, v) for v in (x_scale, x_zero)):
@@ -367,7 +369,9 @@ def dynamic_quantize_matmul(
     w_zero: Value | None = None,
     bias: Value | None = None,
 ) -> Value:
-    """x is quantized to 8 bits by its own range, as DynamicQuantizeLinear does."""
+    """Import DynamicQuantizeMatMul: x is quantised to 8 bits by its own range, as in
+    DynamicQuantizeLinear.
+    """
     codes, scale, zero = dynamic_quantize_linear(b, node, x)
     return matmul_integer_to_float(b, node, codes, w, scale, w_scale, zero, w_zero, bias)
 
@@ -396,7 +400,9 @@ def qgemm(
     transA: int = 0,
     transB: int = 0,
 ) -> Value:
-    """alpha (x - x_zero)(w - w_zero) + c in i32, scaled; f32 without the scale of a result."""
+    """Import QGemm: alpha (x - x_zero)(w - w_zero) + c in i32, then scaled; f32 without a result
+    scale.
+    """
     total = b.dot(
         _turned2(b, centred(b, x, x_zero), transA),
         b.sub(_turned2(b, convert(b, w, INT32), transB), convert(b, scalar(b, w_zero), INT32)),
@@ -436,7 +442,7 @@ def qattention(
     scale: float = 0.0,
     unidirectional: int = 0,
 ) -> Outputs:
-    """Attention whose first product is of integers; all after it is in floats."""
+    """Import QAttention: the first matmul is in integers, all later steps in floats."""
     if do_rotary or past_present_share_buffer:
         raise NotSupported("do_rotary" if do_rotary else "past_present_share_buffer")
     packed = matmul_integer_to_float(b, node, x, w, x_scale, w_scale, x_zero, w_zero, bias)
@@ -454,7 +460,7 @@ def qattention(
 def quantize_linear_ms(
     b: Builder, node: Node, x: Value, scale: Value, zero: Value | None = None, *, axis: int = 1
 ) -> Value:
-    """ai.onnx's of before 16-bit types, with them."""
+    """Import com.microsoft's QuantizeLinear: ai.onnx's from before 16-bit types, with them."""
     if zero is None:
         zero = b.literal(np.zeros(b.dims(scale), np.uint8))
     return quantize_linear(b, node, x, scale, zero, axis=axis)

@@ -1,4 +1,4 @@
-"""DynamicQuantizeLSTM: products of 8-bit codes, which inputs and each state are quantized to."""
+"""DynamicQuantizeLSTM: matmuls of 8-bit codes, with inputs and states quantised dynamically."""
 
 from __future__ import annotations
 
@@ -48,7 +48,9 @@ def dynamic_quantize_lstm(
     hidden_size: int | None = None,
     input_forget: int = 0,
 ) -> tuple[Any, ...]:
-    """Import the products of all inputs, and the steps, whose states are quantized."""
+    """Import DynamicQuantizeLSTM: one matmul of all inputs, then the steps, which quantise their
+    states.
+    """
     if sequence_lens is not None or peephole is not None:
         raise NotSupported("sequence_lens or P")
     functions = tuple(f.lower() for f in activations or ())
@@ -63,11 +65,11 @@ def dynamic_quantize_lstm(
     size = b.dims(r)[1]
     if hidden_size not in (None, size):
         raise ModelError(f"attribute 'hidden_size' expected {size} as in R, got {hidden_size}")
-    for state in (initial_h, initial_c):  # a dynamic batch is that of the first states
+    for state in (initial_h, initial_c):  # a dynamic batch has the size of the initial states
         if state is not None and b.dims(x)[1] == DYN and b.dims(state)[1] != DYN:
             x = reshape_known(b, x, [0, b.dims(state)[1], 0], False)
     width = b.dims(x)[2]
-    flat = x if width == DYN else b.reshape(x, dims=[-1, width])  # one product, no batch of them
+    flat = x if width == DYN else b.reshape(x, dims=[-1, width])  # one matmul instead of a batch
     ways = direction_count(direction)
     biases = [_bias(b, bias, number, size, x) for number in range(ways)]
     found = dynamic_quantize_matmul(
@@ -88,9 +90,9 @@ def dynamic_quantize_lstm(
 
 
 def _whole(b: Builder, codes: Value, zero: Value, x: Value) -> Value:
-    """Return weights {directions, hidden, rows} less zero points, {directions, rows, hidden}.
+    """Return weights {directions, hidden, rows} minus zero points, as {directions, rows, hidden}.
 
-    They have the type of `x`; zero points are of a direction or of each row.
+    They have the type of `x`; zero points are per direction or per row.
     """
     kind = b.dtype(x)
     zero = unsqueeze(b, convert(b, zero, kind), [1] if len(b.dims(zero)) == 2 else [1, 2])
@@ -107,8 +109,8 @@ def _side_by_side(b: Builder, w: Value) -> Value:
 
 
 def _columns(b: Builder, v: Value, columns: int) -> Value:
-    """Return what each direction, or each of its columns, has: one number where all are known to
-    be the same, else one for each column of all directions.
+    """Return a value per direction, or per column, as a row: one number if all are known to be
+    equal, else one per column of all directions.
     """
     known = b.const(v)
     if known is not None and known.size and (known == known.reshape(-1)[0]).all():
@@ -117,7 +119,7 @@ def _columns(b: Builder, v: Value, columns: int) -> Value:
 
 
 def _of_rows(b: Builder, scale: Value, rows: int) -> Value:
-    """Return scales of a direction or of each row as {directions, rows}."""
+    """Return scales per direction or per row as {directions, rows}."""
     dims = b.dims(scale)
     if len(dims) == 2:
         return scale
@@ -130,7 +132,7 @@ def _part(b: Builder, v: Value, number: int) -> Value:
 
 
 def _bias(b: Builder, bias: Value | None, number: int, size: int, x: Value) -> Value:
-    """Return the sum of the two biases of a direction: of the products with x and with h."""
+    """Return the sum of a direction's two biases: of the matmuls with x and with h."""
     if bias is None:
         return zeros(b, (4 * size,), b.dtype(x))
     own = _part(b, bias, number)

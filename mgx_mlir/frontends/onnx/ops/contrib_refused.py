@@ -1,4 +1,4 @@
-"""onnxruntime's domains: the operators that are refused, with the reasons that users are told."""
+"""Refused operators of onnxruntime's domains, with the reasons for the user."""
 
 from __future__ import annotations
 
@@ -12,15 +12,17 @@ refuse(
 )  # fmt: skip
 refuse(
     "Tokenizer", domain=MS,
-    why="strings that do not follow from inputs of the model by moves and operators of strings",
+    why="strings that are not computed from model inputs by string operators and views alone",
 )  # fmt: skip
 refuse("Snpe", "EPContext", domain=MS, why="a payload for another runtime")
 refuse("DequantizeBFP", "QuantizeBFP", domain=MS, why="block floating point of one device")
 refuse("SparseToDenseMatMul", domain=MS, why="sparse tensors")
 refuse("MatMulFpQ4", domain=MS, why="weights in a layout that depends on onnxruntime's version")
 refuse("GatherPacked", domain=MS, why="rows in the packed formats of another runtime's files")
-refuse("MaxpoolWithMask", domain=MS, why="internal to onnxruntime, and not what its name says")
-refuse("SampleOp", domain=MS, why="an example of onnxruntime's")
+refuse(
+    "MaxpoolWithMask", domain=MS, why="internal to onnxruntime; its behaviour differs from its name"
+)
+refuse("SampleOp", domain=MS, why="an example in onnxruntime's tests")
 refuse(
     "QOrderedAttention", "QOrderedGelu", "QOrderedLayerNormalization", "QOrderedMatMul",
     "QOrderedLongformerAttention", "QuantizeWithOrder", "DequantizeWithOrder", domain=MS,
@@ -32,7 +34,7 @@ refuse(
 )  # fmt: skip
 refuse(
     "MatMulBlockQuantizedFp4Weight", "MatMulBlockQuantizedFp8Weight", "GemmFloat8", domain=MS,
-    why="products of 4- and 8-bit floats for one vendor's GPUs: write them as DequantizeLinear "
+    why="matmuls of 4- and 8-bit floats for one vendor's GPUs: write them as DequantizeLinear "
     "and MatMul",
 )  # fmt: skip
 refuse(
@@ -62,7 +64,7 @@ refuse(
 )  # fmt: skip
 refuse(
     "NGramHashMapping", "VarlenNGramHashMapping", domain=MS,
-    why="hashes of token windows: compute the indices on the host and give them as an input",
+    why="hashes of token windows: compute the indices on the host and pass them as an input",
 )  # fmt: skip
 refuse(
     "PagedAttention", "SparsePagedAttention", "PackedSparseAttentionIndexer",
@@ -71,6 +73,6 @@ refuse(
 refuse(
     "AveragePool", "Conv", "GlobalAveragePool", "GlobalMaxPool", "MaxPool", "ReorderInput",
     "ReorderOutput", "Upsample", domain="com.microsoft.nchwc",
-    why="channels in blocks of the CPU that onnxruntime wrote the file on, whose size the "
-    "file does not tell: save it with at most extended optimizations",
+    why="channels in blocks for the CPU on which onnxruntime wrote the file; the file does "
+    "not state their size: save it with at most extended optimizations",
 )  # fmt: skip

@@ -32,7 +32,7 @@ MS = "com.microsoft"
 
 
 def _heads(b: Builder, x: Value, cos: Value, num_heads: int, turned: int) -> int:
-    """Return the number of heads of an input of rank 3; it may be left out of a full rotation."""
+    """Return the number of heads of an input of rank 3; it is optional for a full rotation."""
     if num_heads:
         return num_heads
     hidden, half = b.dims(x)[2], b.dims(cos)[1]
@@ -56,9 +56,9 @@ def rotary(
     rotary_embedding_dim: int = 0,
     scale: float = 1.0,
 ) -> Value:
-    """One position is the first of every row; else there is one per token.
+    """Import RotaryEmbedding. One position is every row's first; else each token has its own.
 
-    Packed batches differ in how large positions may be, which is not checked here.
+    Positions of packed batches are not checked here, because their limits differ.
     """
     if scale != 1:
         raise NotSupported(f"scale {scale}")
@@ -79,7 +79,7 @@ def rotary(
 
 
 def _sections(sections: Sequence[int], layout: int) -> np.ndarray:
-    """Return which of the three position streams each column of the caches takes."""
+    """Return the position stream, of three, for each column of the caches."""
     limits.table((sum(sections),), "columns")
     if layout == 0:
         return np.repeat(np.arange(3), sections)
@@ -106,7 +106,9 @@ def m_rotary(
     rotary_embedding_dim: int = 0,
     scale: float = 1.0,
 ) -> Value:
-    """Three positions per token (time, height, width), each turns its share of the pairs."""
+    """Import MRotaryEmbedding: three positions per token (time, height, width) rotate parts of the
+    pairs.
+    """
     if scale != 1:
         raise NotSupported(f"scale {scale}")
     sections = list(mrope_section)
@@ -123,7 +125,7 @@ def m_rotary(
     positions = within(b, positions, "position_ids", 0, rows, computed=False)
 
     def angles(cache: Value) -> Value:
-        """{batch, length, half}: of the rows at each stream's positions, its own columns."""
+        """Return {batch, length, half}: each column from the row at its own stream's position."""
         out: Value | None = None
         for i in range(3):
             place = squeeze(b, slice_(b, positions, [0], [i], [i + 1]), [0])
@@ -142,7 +144,9 @@ def m_rotary(
 def gemma_rotary(
     b: Builder, node: Node, angles: Value, q: Value, q_rot: Value, k: Value, k_rot: Value
 ) -> Outputs:
-    """q cos + q_rot sin, and the same of k; the angles' functions are rounded to q's type."""
+    """Import GemmaRotaryEmbedding: q cos + q_rot sin, and for k; cos and sin are rounded to q's
+    type.
+    """
     dtype = b.dtype(q)
     cos, sin = (unsqueeze(b, convert(b, f(angles), dtype), [1]) for f in (b.cos, b.sin))
 

@@ -1,4 +1,4 @@
-"""com.microsoft: convolutions of each channel with itself that carry the last rows on."""
+"""com.microsoft: depthwise causal convolutions that carry their last rows as state."""
 
 from __future__ import annotations
 
@@ -68,11 +68,11 @@ def causal_conv_with_state(
     state_update_capacity: int = 0,
     state_window: int = 0,
 ) -> Outputs:
-    """Return a convolution of each channel with itself, over the last elements and the state
-    before.
+    """Import CausalConvWithState: a depthwise convolution over the last elements and the previous
+    state.
 
-    The state after the last element, or, with a `state_window`, those after each of the last ones.
-    `state_update_capacity` asks for the first elements too, as they went in.
+    The new state is the one after the last element, or with a `state_window` those after each of
+    the last elements. With `state_update_capacity` the first inputs are returned too.
     """
     _in_range(state_window=state_window, state_update_capacity=state_update_capacity)
     if ndim != 1:
@@ -126,7 +126,7 @@ def causal_conv_with_state(
     own = tail if channels_last else ()
 
     def state_after(elements: int) -> Value:
-        if elements < 1:  # none of this call's window
+        if elements < 1:  # before the window of this call
             state = zeros(b, (batch, channels, rows), dtype)
         else:
             state = slice_(b, whole, [2], [elements], [elements + rows])
@@ -159,8 +159,8 @@ def _last(b: Builder, x: Value, tail: Sequence[int]) -> Value:
 
 
 def _bounds(b: Builder, ends: Value, sequence: Value) -> tuple[Value, Value]:
-    """Return where the sequences begin and end. Sums over a mask: iree-compile refuses a kernel
-    that reads one sliced element of another kernel's vector.
+    """Return the begins and ends of the sequences, as sums over a mask: iree-compile refuses a
+    kernel that reads one sliced element of another kernel's vector.
     """
     bounds = unsqueeze(b, convert(b, ends, INT64), [0])
     place, zero = unsqueeze(b, axis_range(b, ends, 0), [0]), number(b, 0, bounds)
@@ -191,9 +191,10 @@ def varlen_causal_conv_with_state(
     group_size: int = 1,
     state_update_capacity: int = 0,
 ) -> Outputs:
-    """Take sequences one behind the other: `ends` says where each begins, and where the last ends.
+    """Import VarlenCausalConvWithState: concatenated sequences; `ends` has their begins and the
+    last end.
 
-    A table holds the tokens and behind them the states; each tap of each token is a row of it.
+    A table holds the tokens, then the states; each tap of each token is one of its rows.
     """
     _in_range(state_update_capacity=state_update_capacity)
     if kernel_delta is not None or previous_mask is not None or delta_offset or group_size != 1:
@@ -210,7 +211,7 @@ def varlen_causal_conv_with_state(
     reach = (taps - 1) * dilation
     starts, stops = _bounds(b, ends, axis_range(b, initial_state, 0))
     token = axis_range(b, x, 0)
-    # the sequence of a token: so many end before it
+    # index of a token's sequence: the number of sequences that end before it
     passed = convert(b, less_equal(b, unsqueeze(b, stops, [0]), unsqueeze(b, token, [1])), INT64)
     mine = squeeze(b, b.reduce_sum(passed, axes=[1]), [1])
     table = x
@@ -220,9 +221,7 @@ def varlen_causal_conv_with_state(
     tokens = extent_as(b, x, 0, INT64)
 
     def row(start: Value, sequence: Value, place: Value) -> Value:
-        """Return the row of the table of a sequence's element; those before the first are its
-        state.
-        """
+        """Return the table row of a sequence's element; elements before the first are its state."""
         old = b.add(b.add(b.add(b.mul(sequence, reach), reach), place), tokens)
         return b.where(compare(b, "less", place, 0), old, b.add(start, place))
 

@@ -66,7 +66,7 @@ onnx_table(
 
 @onnx_op("ExpandDims", domain=MS)
 def expand_dims(b: Builder, node: Node, x: Value, axis: Value) -> Value:
-    """Import ExpandDims, Unsqueeze of one axis."""
+    """Import ExpandDims: Unsqueeze of one axis."""
     return unsqueeze_op(b, node, x, single(b, axis, "axis"))
 
 
@@ -80,7 +80,7 @@ def pad_ms(
     *,
     mode: str = "constant",
 ) -> Value:
-    """Pad; `pads` may be of rank 2, {1, n}."""
+    """Import com.microsoft's Pad, whose `pads` may be of rank 2, {1, n}."""
     if len(b.dims(pads)) == 2:
         pads = squeeze(b, pads, [0])
     return pad(b, node, x, pads, value, mode=mode)
@@ -90,7 +90,7 @@ def pad_ms(
 def range_ms(
     b: Builder, node: Node, start: Value, limit: Value, delta: Value | None = None
 ) -> Value:
-    """Import com.microsoft's Range, whose step may be left out."""
+    """Import com.microsoft's Range, with an optional step."""
     start, limit, *rest = (
         reshape(b, v, []) if b.dims(v) else v
         for v in ((start, limit) if delta is None else (start, limit, delta))
@@ -113,7 +113,7 @@ def torch_embedding(
     padding_idx: Value | None = None,
     scale_grad_by_freq: Value | None = None,
 ) -> Value:
-    """Look up rows; the other two inputs are of training."""
+    """Import TorchEmbedding: gather rows; the other two inputs are for training."""
     indices = within(b, indices, "indices", 0, Dim(weight, 0, "the number of rows"))
     return b.gather(weight, indices, axis=0)
 
@@ -122,7 +122,9 @@ def torch_embedding(
 def unfold_tensor(
     b: Builder, node: Node, x: Value, *, dim: int = -1, size: int, step: int = 1
 ) -> Value:
-    """All slices of `size` along one axis, each `step` on; what is in them is the last axis."""
+    """Import UnfoldTensor: slices of `size` along one axis with a stride of `step`, on a new last
+    axis.
+    """
     rank = len(b.dims(x))
     axis = axis_in(dim, rank)
     extent = b.dims(x)[axis]
@@ -140,7 +142,9 @@ def unfold_tensor(
 
 @onnx_op("Unique", domain=MS)
 def unique_ms(b: Builder, node: Node, x: Value) -> Outputs:
-    """Values in the order they are first seen in, the place of each element's, and the counts."""
+    """Import com.microsoft's Unique: values in order of first occurrence, each element's index, and
+    counts.
+    """
     values, _, places, counts = b.unique(x, sorted=False)
     return values, places, counts
 
@@ -219,7 +223,7 @@ def grid_sample_ms(
     mode: str = "bilinear",
     padding_mode: str = "zeros",
 ) -> Value:
-    """Import com.microsoft's GridSample, whose modes have their old names."""
+    """Import com.microsoft's GridSample, with the former names of its modes."""
     return grid_sample(
         b, node, x, grid, align_corners=align_corners, mode=mode, padding_mode=padding_mode
     )
@@ -237,7 +241,9 @@ def crop_and_resize(
     extrapolation_value: float = 0.0,
     mode: str = "bilinear",
 ) -> Value:
-    """Boxes [y1, x1, y2, x2] in shares of the image, sampled at their corners and between."""
+    """Import CropAndResize: boxes [y1, x1, y2, x2] as fractions of the image, sampled between their
+    corners.
+    """
     if mode not in ("bilinear", "nearest"):
         raise ModelError(f"attribute 'mode' expected bilinear or nearest, got {mode}")
     if length(b, size, "crop_size") != 2:
@@ -249,7 +255,7 @@ def crop_and_resize(
     bottom, right_end = (b.sub(extent_as(b, x, axis, kind), 1) for axis in (2, 3))
 
     def places(first: int, last: Value, count: Extent) -> Value:
-        """{rois, count}: where in the image; one place lies in the middle."""
+        """Return sample positions {rois, count}; a single position is the middle."""
         begin, end = (slice_(b, rois, [1], [i], [i + 1]) for i in (first, first + 2))
         n = scalar(b, count)
         single = compare(b, "equal", n, 1)
@@ -269,7 +275,7 @@ def crop_and_resize(
     image = transpose(b, image, [0, 2, 3, 1])  # {rois, height, width, C}
 
     def at(i: Value, j: Value) -> Value:
-        """{rois, rows, columns, C} at whole places."""
+        """Return {rois, rows, columns, C} at integer positions."""
         whole = [
             convert(b, b.min(b.max(v, 0), last), INT64) for v, last in ((i, bottom), (j, right_end))
         ]
@@ -278,7 +284,7 @@ def crop_and_resize(
         return b.gathernd(image, index, batch_dims=1)
 
     if mode == "nearest":
-        half = number(b, 0.5, y)  # halves away from 0, as C rounds
+        half = number(b, 0.5, y)  # halves round away from 0, as in C
         value = at(b.floor(b.add(y, half)), b.floor(b.add(z, half)))
     else:
         top, left = b.floor(y), b.floor(z)
@@ -297,12 +303,12 @@ def crop_and_resize(
 
 # ---- matrices and transforms -------------------------------------------------------------------
 
-_MOST_ROWS = 1 << 11  # rows of a matrix that is inverted: each is a step of 15 operations
+_MOST_ROWS = 1 << 11  # largest inverted matrix; each row is a step of 15 operations
 
 
 @onnx_op("Inverse", domain=MS)
 def inverse(b: Builder, node: Node, x: Value) -> Value:
-    """Invert by Gauss and Jordan, with the largest pivot of each column; n steps for n rows."""
+    """Import Inverse by Gauss-Jordan elimination with column pivots; n steps for n rows."""
     dtype, kind = b.dtype(x), wide(b.dtype(x))
     dims = b.dims(x)
     if DYN in dims[-2:]:
@@ -324,7 +330,7 @@ def inverse(b: Builder, node: Node, x: Value) -> Value:
         zero = number(b, 0, both)
         pivot = b.reduce_sum(b.where(here, both, zero), axes=[rank - 2])  # {.., 1, 2n}
         old = slice_(b, both, [rank - 2], [i], [i + 1])
-        both = b.where(here, old, both)  # the row at i goes where the pivot was
+        both = b.where(here, old, both)  # row i moves to the pivot's index
         scaled = b.div(pivot, slice_(b, pivot, [rank - 1], [i], [i + 1]))
         factors = slice_(b, both, [rank - 1], [i], [i + 1])
         mine = b.literal((np.arange(n) == i)[:, None])
@@ -347,7 +353,7 @@ def rfft(
     onesided: int = 1,
     signal_ndim: int = 1,
 ) -> Value:
-    """Products with the cosines and sines of all frequencies: exact, n^2 work."""
+    """Import Rfft as matmuls with the cosines and sines of all frequencies: exact, n^2 work."""
     _fourier(node, normalized, onesided, signal_ndim)
     dtype, kind = b.dtype(x), wide(b.dtype(x))
     n = b.dims(x)[-1]
@@ -367,7 +373,9 @@ def rfft(
 def irfft(
     b: Builder, node: Node, x: Value, *, normalized: int = 0, onesided: int = 1, signal_ndim: int
 ) -> Value:
-    """Return the inverse of Rfft for signals of even length, of which it has n / 2 + 1 numbers."""
+    """Import Irfft: the inverse of Rfft for signals of even length n, with n / 2 + 1
+    frequencies.
+    """
     _fourier(node, normalized, onesided, signal_ndim)
     dtype, kind, rank = b.dtype(x), wide(b.dtype(x)), len(b.dims(x))
     bins = b.dims(x)[-2]
@@ -403,7 +411,7 @@ def _complex_product(b: Builder, x: Value, y: Value, sign: int) -> Value:
 
 @onnx_op("CDist", domain=MS)
 def cdist(b: Builder, node: Node, x: Value, y: Value, *, metric: str = "sqeuclidean") -> Value:
-    """Return the distances of all rows of x and y."""
+    """Import CDist: the distances between all rows of x and y."""
     if metric not in ("sqeuclidean", "euclidean"):
         raise NotSupported(f"metric {metric}")
     distance = squares_apart(b, x, y)

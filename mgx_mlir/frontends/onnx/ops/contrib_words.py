@@ -53,13 +53,14 @@ def word_conv_embedding(
     conv_window_size: int = 0,
     embedding_size: int = 0,
 ) -> Value:
-    """max over the windows of tanh(conv(characters) + bias); a word ends at its first 0.
+    """Import WordConvEmbedding: max over windows of tanh(conv(characters) + bias); a word ends at
+    its first 0.
 
-    Of words shorter than the window, that of the first character counts.
+    A word shorter than the window has only the window at its first character.
     """
     filters, _, window, _ = static_dims(b, w, "W")
     rank = len(b.dims(words))
-    if rank != 2:  # onnxruntime 1.32 takes others, and reads the first elements as a matrix
+    if rank != 2:  # onnxruntime 1.32 accepts other ranks, and reads the first elements as a matrix
         raise ModelError(f"Sequence expected dims {{words, characters}}, got rank {rank}")
     length = b.dims(words)[rank - 1]
     if length == DYN or length < window:
@@ -79,13 +80,13 @@ def word_conv_embedding(
     total = b.reduce_sum(convert(b, seen, INT32), axes=[rank - 1])  # {.., 1}
     last = b.max(b.sub(total, window - 1), 1)
     inside = compare(b, "less", arange(b, count, INT32), last)
-    value = b.where(unsqueeze(b, inside, [rank]), value, -2.0)  # below every tanh
+    value = b.where(unsqueeze(b, inside, [rank]), value, -2.0)  # less than any tanh
     best = squeeze(b, b.reduce_max(value, axes=[rank - 1]), [rank - 1])
     return b.where(compare(b, "greater", total, 0), best, 0)
 
 
 def _running_all(b: Builder, flags: Value, axis: int) -> Value:
-    """Return whether this one and all before it are set."""
+    """Return whether an element and all before it are set."""
     missing = b.prefix_scan_sum(convert(b, b.not_(flags), INT32), axis=axis)
     return compare(b, "equal", missing, 0)
 
@@ -94,14 +95,14 @@ def _running_all(b: Builder, flags: Value, axis: int) -> Value:
 def ngram_repeat_block(
     b: Builder, node: Node, ids: Value, scores: Value, *, ngram_size: int
 ) -> Value:
-    """-inf for every token that would repeat an n-gram of the sequence."""
+    """Import NGramRepeatBlock: -inf for every token that would repeat an n-gram of the sequence."""
     batch, length = b.dims(ids)
     if DYN in (batch, length):
         raise NotSupported("dynamic dims")
     if ngram_size < 1:
         raise ModelError(f"ngram_size expected 1 or more, got {ngram_size}")
     vocabulary = b.dims(scores)[1]
-    # numbers below 0 stand for no token
+    # negative numbers are no tokens
     ids = within(b, ids, "input_ids", -(1 << 31), Dim(scores, 1, "the vocabulary"))
     starts = length - ngram_size + 1
     if starts < 1:
@@ -109,7 +110,7 @@ def ngram_repeat_block(
     limits.parts(ngram_size, "tokens of an n-gram")
     limits.table((batch, starts), "places", 1)
     same = b.literal(np.ones((batch, starts), bool))
-    for i in range(ngram_size - 1):  # the tokens before the last, at each place and at the end
+    for i in range(ngram_size - 1):  # the tokens before the last, at each position and at the end
         here = slice_(b, ids, [1], [i], [i + starts])
         end = slice_(b, ids, [1], [starts + i], [starts + i + 1])
         same = b.logical_and(same, compare(b, "equal", here, end))
@@ -131,11 +132,12 @@ def relative_position_bias(
     is_bidirectional: int = 0,
     max_distance: int,
 ) -> Value:
-    """T5's: distances in buckets, exact ones first, then logarithmic ones up to the largest.
+    """Import RelativePositionBias: T5's distance buckets, exact at first, then logarithmic up to
+    the largest.
 
-    The table's dims are (buckets, heads), its elements lie head by head (onnxruntime's pull
-    request 14149). The biases of a head by distance are a row of `2 * max_distance + 1` numbers,
-    of which each query reads those of its keys: the lengths may be dynamic.
+    The table's dims are (buckets, heads), but its elements are stored head by head (onnxruntime's
+    pull request 14149). The biases of a head are a row of `2 * max_distance + 1` numbers by
+    distance, from which each query reads those of its keys. So the lengths may be dynamic.
     """
     buckets, heads = b.dims(table)
     if DYN in (buckets, heads):
@@ -161,7 +163,7 @@ def relative_position_bias(
 
 
 def _buckets(distance: np.ndarray, buckets: int, both: bool, most: int) -> np.ndarray:
-    """Return the bucket of each distance from a query to a key, of those ahead of it too if so."""
+    """Return the bucket of each distance from a query to a key; `both` covers later keys too."""
     count, base = buckets, np.zeros_like(distance)
     if both:
         count = buckets // 2
@@ -190,7 +192,9 @@ def gated_relative_position_bias(
     *,
     num_heads: int,
 ) -> Value:
-    """(u (r a - 1) + 2) positions, with the gates u and r of each query."""
+    """Import GatedRelativePositionBias: (u (r a - 1) + 2) positions, with the gates u and r of each
+    query.
+    """
     if token_offset is not None:
         raise NotSupported("token_offset")
     total = b.add(query, of_columns(b, query_bias, query))
@@ -255,4 +259,4 @@ def murmur_hash_3(b: Builder, node: Node, x: Value, *, positive: int = 1, seed: 
         h = mixed(h, shifted(h, bits))
         h = h if factor == 1 else _times(b, h, factor)
     out = convert(b, h, UINT32)
-    return out if positive == 1 else convert(b, out, INT32)  # onnxruntime's reading
+    return out if positive == 1 else convert(b, out, INT32)  # onnxruntime's meaning

@@ -1,4 +1,4 @@
-"""Control flow: Loop, Scan. Their graphs become regions; what they capture stays outside."""
+"""Control flow: Loop and Scan. Their graphs become regions; captures are built outside."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ from mgx_mlir.frontends.problems import NotSupported
 from mgx_mlir.frontends.values import Held, HostValue, Value, has_failed
 from mgx_mlir.programs.build import Builder
 
-_MOST = 1 << 20  # iterations of a loop whose results state how many there are
-_UNROLLED = 1 << 15  # nodes that a loop becomes which is written out
-_TRIES = 16  # each makes more of the carried dims dynamic
+_MOST = 1 << 20  # most iterations of a loop whose results have one row for each
+_UNROLLED = 1 << 15  # most nodes of an unrolled loop
+_TRIES = 16  # each retry makes more of the carried dims dynamic
 _FLAGS = (TensorType(INT64, ()), TensorType(BOOL, ()))  # the iteration number, the condition
 
 
@@ -65,8 +65,9 @@ def loop(
     *carried: Held,
     body: onnx.GraphProto,
 ) -> tuple[Any, ...]:
-    """One with sequences among the carried values is written out where that is possible: they may
-    grow from one iteration to the next. Otherwise they are as long in each."""
+    """Import Loop. A loop that carries sequences is unrolled if possible, because they may grow
+    with each iteration. Otherwise they have the same length in each.
+    """
     if len(body.input) != len(carried) + 2:
         raise ModelError(
             f"the body expected {len(carried) + 2} inputs, got {len(body.input)}"
@@ -81,7 +82,7 @@ def loop(
     going = b.literal(np.bool_(True)) if cond is None else cond
     conditional = cond is not None
     if conditional and (counted := _counted(b, node, body, carried, count)) is not None:
-        count, conditional = counted, False  # the body's own condition says nothing more
+        count, conditional = counted, False  # the body's own condition adds nothing
     flags = [
         TensorType(t, (1,) * _rank(v)) for t, v in zip((INT64, BOOL), body.input, strict=False)
     ]
@@ -113,7 +114,7 @@ def loop(
             raise ModelError(f"carried value {wrong} is strings before or after the body, not both")
         scanned.update(i - 1 for i in made if i > len(forms))
         if not conditional:
-            found[0] = again  # without a condition the body's own is not looked at
+            found[0] = again  # without a condition input, the body's own is ignored
         for i, (form, v) in enumerate(zip(forms, found[1:], strict=False)):
             if form_of(v) != form:
                 raise NotSupported(
@@ -135,7 +136,9 @@ def loop(
 def _counted(
     b: Builder, node: Node, body: onnx.GraphProto, carried: Sequence[Held], count: Value
 ) -> Value | None:
-    """Return how often a loop runs that starts, where its condition is about counters alone."""
+    """Return the number of iterations of a started loop whose condition depends only on
+    counters.
+    """
 
     def whole(v: Held) -> Value | None:
         if not isinstance(v, ir.Value):
@@ -161,7 +164,7 @@ def _counted(
         if bound is None or (start is None) != (c.state is None):
             return None
         left = bound if start is None else b.sub(bound, start)
-        # one iteration, and one more for each number behind it that is below the bound
+        # one iteration, and one more for each later number below the bound
         more = b.max(b.add(left, int(c.inclusive) - c.first), 0)
         count = b.min(count, b.add(more, 1))
     return count if found else None
@@ -177,10 +180,10 @@ def _stacked(
     grown: dict[int, str],
     driven: tuple[Value, Value, Sequence[TensorType]],
 ) -> tuple[Any, ...]:
-    """Return a loop that appends to lists: what it appends is stacked as scan outputs are.
+    """Return a loop that appends to lists: appended values are stacked as scan outputs.
 
-    Where lists are read to be joined, and what is appended is of a dynamic extent along that axis,
-    the loop joins.
+    If lists are only concatenated later, and appended values have a dynamic extent along that axis,
+    the loop concatenates.
     """
     kept = [v for i, v in enumerate(carried) if i not in grown]
     mark = b.remembered()
@@ -192,7 +195,7 @@ def _stacked(
     if len(joined) == len(grown) and all(form_of(v) == TENSOR for v in kept):
         kinds = [TensorType.of(v) for v in found[-len(grown) :]]
         found[-1].owner.erase()
-        b.forget(mark)  # forget values whose memory others will have
+        b.forget(mark)  # drop facts about erased values: new values may reuse their addresses
         return _joining(b, node, carried, without(body, grown), joined, kinds, driven,
                          conditional=cond is not None)  # fmt: skip
     states, scans = list(found[: len(kept)]), list(found[len(kept) : len(found) - len(grown)])
@@ -208,7 +211,9 @@ def _stacked(
 
 
 def _ragged(node: Node, output: int, stack: Value) -> int | None:
-    """Return the axis that a list is joined along, where its elements' extents may differ there."""
+    """Return the axis that a list is concatenated along, if its elements' extents may differ
+    there.
+    """
     axis, dims = node.joined_along(output), TensorType.of(stack).dims[1:]
     if axis is None or not -len(dims) <= axis < len(dims):
         return None
@@ -226,9 +231,9 @@ def _joining(
     *,
     conditional: bool,
 ) -> tuple[Any, ...]:
-    """Return a loop that joins what it appends to lists, each along its axis.
+    """Return a loop that concatenates the values appended to lists, each along its axis.
 
-    `stacks` are the types of what it appends in all iterations.
+    `stacks` are the types of the appended values of all iterations.
     """
     count, going, flags = driven
     kept = [v for i, v in enumerate(carried) if i not in lists]
@@ -270,8 +275,8 @@ _WHY_NOT = "the number of iterations is known at run time only, or large"
 
 
 def _known_trips(b: Builder, count: Value, going: Value) -> int:
-    """Return how often a loop runs at most, where that and whether it starts are known; else too
-    often.
+    """Return the most iterations of a loop if known, and whether it starts; else more than the
+    limit.
     """
     known, start = b.const(count), b.const(going)
     if known is None or start is None:
@@ -288,7 +293,7 @@ def _unrolled(
     body: onnx.GraphProto,
     flags: Sequence[TensorType],
 ) -> tuple[Any, ...]:
-    """Return the body once for each iteration; its condition must be known each time."""
+    """Return the body unrolled; its condition must be known in each iteration."""
     held, rows = list(carried), []
     limits.filled(flags[1].dims)
     going = b.literal(np.ones(flags[1].dims, bool))
@@ -321,13 +326,15 @@ def _unrolled(
 
 
 def _rank(info: onnx.ValueInfoProto) -> int:
-    """Return the rank that a body's input states, of those that an iteration number may have."""
+    """Return the rank that a body's input states, among those that an iteration number may have."""
     t = info.type.tensor_type
     return 1 if t.HasField("shape") and len(t.shape.dim) == 1 else 0
 
 
 def _of_ranks(b: Builder, types: Sequence[TensorType], made: Sequence[Value]) -> list[Value]:
-    """Return what a body makes of its carried values; one element keeps the first rank."""
+    """Return the body's results with the carried values' ranks; one element keeps its first
+    rank.
+    """
     return [
         reshape(b, v, t.dims) if set(t.dims) | set(b.dims(v)) <= {1} else v
         for t, v in zip(types, made, strict=False)
@@ -347,8 +354,8 @@ def counted_loop(
     """Return a `loop` whose body `inside(arguments)` builds: [condition, carried.., scan
     elements..].
 
-    Carried values whose dims change from one iteration to the next have run-time dims in the
-    body, which is built anew when that is found. None where the body has failed.
+    Carried values whose dims change between iterations get dynamic dims, and the body is built
+    again. None if the body has failed.
     """
     types = [TensorType.of(v) for v in carried]
     mark = b.remembered()
@@ -375,7 +382,7 @@ def counted_loop(
                 draft.erase()
                 if have.dtype is t.dtype:
                     raise NotSupported(f"carried value {i} whose rank changes: {t}, then {have}")
-                raise ModelError(f"carried value {i} is {t}, the body makes {have} of it")
+                raise ModelError(f"carried value {i} is {t}, the body returns {have}")
             wider.append(
                 t.with_dims(
                     DYN if x != y and x != DYN else x
@@ -406,7 +413,7 @@ def counted_loop(
 def _iterations(
     b: Builder, count: Value, going: Value, again: Value, argument: Value
 ) -> tuple[int, bool]:
-    """Return how often the loop runs, and True; DYN and False if the count is dynamic."""
+    """Return the number of iterations, and True; DYN and False if it is dynamic."""
     known, start = b.const(count), b.const(going)
     always = _passed_on(again) == argument or _is_true(b, again)
     if known is None or start is None or not start.all() or not always:
@@ -416,7 +423,7 @@ def _iterations(
 
 
 def _passed_on(v: Value) -> Value:
-    """Return the value that identities pass on: bodies hand their condition back through one."""
+    """Return the value behind identities: bodies return their condition through one."""
     owner = v.owner
     while is_a(owner, Identity):
         v = owner.operands[0]
@@ -444,7 +451,7 @@ def scan(
     scan_output_axes: Sequence[int] | None = None,
     scan_output_directions: Sequence[int] | None = None,
 ) -> tuple[Any, ...]:
-    """Import Scan: a loop over slices of the inputs, of which the body's outputs are stacked."""
+    """Import Scan: a loop over slices of the inputs, with the body's outputs stacked."""
     states = len(operands) - num_scan_inputs
     if num_scan_inputs < 1 or states < 0:
         raise ModelError(f"expected {num_scan_inputs} scan inputs, got {len(operands)} inputs")
@@ -493,7 +500,7 @@ def _scanned(
     ways: Sequence[int],
     back: Sequence[int],
 ) -> list[ir.Value] | None:
-    """Return the last states, and the scan outputs along axis 0; None where the body has failed."""
+    """Return the last states, and the scan outputs along axis 0; None if the body has failed."""
     for v, a in zip(sources, axes, strict=True):
         if b.dims(v)[a] == 0:
             raise NotSupported("a scan over no elements")
@@ -525,9 +532,7 @@ def scan_of_batch(
     num_scan_inputs: int,
     directions: Sequence[int] | None = None,
 ) -> tuple[Any, ...]:
-    """Import the form of opset 8: each entry of the batch, which is axis 0, is scanned on its
-    own.
-    """
+    """Import Scan of opset 8: each entry of the batch (axis 0) is scanned separately."""
     if sequence_lens is not None:
         raise NotSupported("lengths of the sequences")
     states = len(operands) - num_scan_inputs

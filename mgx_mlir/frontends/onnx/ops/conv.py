@@ -48,7 +48,7 @@ from mgx_mlir.programs.build import Builder
 
 @dataclass(frozen=True)
 class ConvAttributes(Attributes):
-    """The window of a convolution."""
+    """Attributes of a convolution's window."""
 
     auto_pad: str = "NOTSET"
     dilations: Sequence[int] | None = None
@@ -60,7 +60,7 @@ class ConvAttributes(Attributes):
 
 @dataclass(frozen=True)
 class PoolAttributes(Attributes):
-    """The window of a pooling."""
+    """Attributes of a pooling's window."""
 
     kernel_shape: Sequence[int]
     auto_pad: str = "NOTSET"
@@ -102,7 +102,7 @@ def window_pads(
     window: Sequence[int],
     stride: Sequence[int],
 ) -> tuple[list[int], list[int]]:
-    """Begin and end padding from ONNX's auto_pad and pads."""
+    """Return begin and end padding from ONNX's auto_pad and pads."""
     n = len(dims)
     if auto_pad in ("SAME_UPPER", "SAME_LOWER"):
         return same_pads(dims, window, stride, auto_pad == "SAME_UPPER")
@@ -122,7 +122,7 @@ def run_time_mode(auto_pad: str, dims: Sequence[int], stride: Sequence[int]) -> 
 
 
 def padded_for(b: Builder, x: Value, begin: list[int], end: list[int]) -> Value:
-    """Negative padding cuts: the input is sliced first and the pads set to 0, in place."""
+    """Apply negative padding: slice the input and set the pads to 0, in place."""
     dims = b.dims(x)
     axes, starts, ends = [], [], []
     for i, (p, q) in enumerate(zip(begin, end, strict=True)):
@@ -130,7 +130,7 @@ def padded_for(b: Builder, x: Value, begin: list[int], end: list[int]) -> Value:
             continue
         axes.append(i + 2)
         starts.append(max(-p, 0))
-        known = 0 if dims[i + 2] == DYN else dims[i + 2]  # else it counts from the end
+        known = 0 if dims[i + 2] == DYN else dims[i + 2]  # a dynamic dim: from the end
         ends.append(min(q, 0) + known if q < 0 or known else 2**63 - 1)
         begin[i], end[i] = max(p, 0), max(q, 0)
     return slice_(b, x, axes, starts, ends) if axes else x
@@ -142,9 +142,9 @@ def biased(b: Builder, x: Value, bias: Value | None) -> Value:
 
 
 def weights_in(b: Builder, w: Value, kernel: Sequence[int] | None) -> Value:
-    """Return weights whose places are known: dynamic ones are those of `kernel_shape`.
+    """Return weights with static spatial dims: dynamic ones are those of `kernel_shape`.
 
-    Errors: NotSupported where nothing states them.
+    Errors: NotSupported if no attribute states them.
     """
     dims = b.dims(w)
     for i, k in enumerate(kernel or ()):
@@ -160,7 +160,7 @@ def _geometry(
 ) -> tuple[Sequence[int], list[int], list[int], list[int]]:
     """Return the spatial dims of x, dilations, strides, and the extents of the window.
 
-    Errors: ModelError where the ranks or `kernel_shape` do not fit the weights.
+    Errors: ModelError if the ranks or `kernel_shape` do not fit the weights.
     """
     dims, weights = b.dims(x), b.dims(w)
     n = len(dims) - 2
@@ -178,7 +178,7 @@ def _geometry(
 
 
 def convolution(b: Builder, x: Value, w: Value, window: ConvAttributes) -> Value:
-    """Return the convolution of x {batch, channels, places..} with w, without a bias."""
+    """Return the convolution of x {batch, channels, spatial..} with w, without a bias."""
     w = weights_in(b, w, window.kernel_shape)
     dims, dilation, stride, extents = _geometry(b, x, w, window)
     how = {"stride": stride, "dilation": dilation, "group": window.group}
@@ -201,7 +201,7 @@ def conv(
     *,
     window: ConvAttributes,
 ) -> Value:
-    """Import Conv, of any number of places and groups."""
+    """Import Conv, of any number of spatial dims and groups."""
     out = convolution(b, x, w, window)
     return biased(b, out, bias)
 
@@ -217,7 +217,9 @@ def conv_integer(
     *,
     window: ConvAttributes,
 ) -> Value:
-    """Zero points come off first, in i32: the padding is then a true zero."""
+    """Import ConvInteger: zero points are subtracted first, in i32, so that padding is a true
+    zero.
+    """
     x = convert(b, x, INT32)
     w = convert(b, w, INT32)
     if x_zero is not None:
@@ -242,7 +244,9 @@ def conv_transpose(
     output_padding: Sequence[int] | None = None,
     output_shape: Sequence[int] | None = None,
 ) -> Value:
-    """Return the whole result first, then what the pads cut off it and output_padding adds."""
+    """Import ConvTranspose: compute the whole result, then crop it by pads and add
+    output_padding.
+    """
     w = weights_in(b, w, window.kernel_shape)
     dims, dilation, stride, extents = _geometry(b, x, w, window)
     n = len(dims)
@@ -252,7 +256,8 @@ def conv_transpose(
     if output_shape and DYN in dims:
         wanted = _spatial(list(output_shape)[-n:], n, 1, "output_shape")
         starts = _run_time_starts(b, x, wanted, stride, extents, extra, window.auto_pad)
-        end = [e + 1 - s for e, s in zip(extra, stride, strict=True)]  # the reach of an output
+        # extent that an output depends on
+        end = [e + 1 - s for e, s in zip(extra, stride, strict=True)]
     elif output_shape:
         wanted = _spatial(list(output_shape)[-n:], n, 1, "output_shape")
         begin, end = _transposed_pads(
@@ -267,7 +272,7 @@ def conv_transpose(
         x, w, padding=[0] * n, stride=stride, dilation=dilation, group=window.group
     )
     cut_begin = [max(p, 0) for p in begin]
-    # remaining cut at the end; below zero it is padding
+    # crop at the end; a negative one is padding
     late = [q - e for q, e in zip(end, extra, strict=True)]
     sizes = b.dims(full)
     out = full
@@ -297,7 +302,7 @@ def _run_time_starts(
     extra: Sequence[int],
     auto_pad: str,
 ) -> list[Extent]:
-    """Return where in the whole result an output_shape begins, as _transposed_pads cuts it."""
+    """Return where an output_shape begins in the whole result, as _transposed_pads crops it."""
     found: list[Extent] = []
     own = extents(b, x)[2:]
     for d, o, s, w, e in zip(own, wanted, stride, window, extra, strict=True):
@@ -309,12 +314,12 @@ def _run_time_starts(
 
 
 def _window(b: Builder, x: Value, starts: Sequence[Extent], lengths: Sequence[int]) -> Value:
-    """Return the spatial part of x that begins at starts; it has to be there."""
+    """Return the spatial part of x that begins at starts; it must lie inside."""
     ends = [plus(b, s, o) for s, o in zip(starts, lengths, strict=True)]
     own = extents(b, x)
     for axis, end in enumerate(ends, 2):
         fits = less_equal(b, scalar(b, end), scalar(b, own[axis]))
-        x = require(b, x, fits, f"an output_shape that the input reaches along dim {axis}")
+        x = require(b, x, fits, f"an output_shape within reach of the input along dim {axis}")
     axes = list(range(2, 2 + len(ends)))
     cut = b.op("slice", x, vector(b, starts), vector(b, ends), axes=axes)
     return reshaped(b, cut, [*own[:2], *lengths])
@@ -330,14 +335,14 @@ def _transposed_pads(
     *,
     stated: bool = False,
 ) -> tuple[list[int], list[int]]:
-    """Return what is cut off the whole result at its begins and ends; below 0 it is added.
+    """Return how much is cropped from the whole result at its begins and ends; negative values pad.
 
-    stated: `wanted` is an output_shape. onnxruntime adds what it lacks at the end; with SAME the
-    standard's formula shares it out.
+    stated: `wanted` is an output_shape. onnxruntime pads it at the end; with SAME the standard's
+    formula distributes the padding.
     """
     begin, end = [], []
     for d, o, s, w, e in zip(dims, wanted, stride, window, extra, strict=True):
-        # with o = d * s the d cancels
+        # d cancels in o = d * s
         total = (w - s + e) if o == DYN else s * (d - 1) + e + w - o
         small, large = total // 2, total - total // 2
         if stated and total < 0:
@@ -355,10 +360,10 @@ def _transposed_pads(
 
 
 class _Pool:
-    """The window of a pooling node, and its padding grown for ceil_mode.
+    """Window of a pooling node, with its padding extended for ceil_mode.
 
-    Where a dynamic extent decides about padding or the last window, the op does it at run time:
-    by `mode`, the padding mode, and `at_run_time`, its own ceil_mode.
+    If padding or the last window depends on a dynamic extent, the op decides at run time: by
+    `mode`, the padding mode, and by `at_run_time`, its own ceil_mode.
     """
 
     def __init__(self, b: Builder, x: Value, a: PoolAttributes) -> None:
@@ -378,8 +383,8 @@ class _Pool:
         self.window = window
         self.dims = dims
         self.at_run_time = self.ceil and DYN in dims[2:]
-        self.grown = [0] * self.n  # padding at the end beyond what the node asks for
-        self.counts: list[int] = []  # numbers of windows
+        self.grown = [0] * self.n  # padding at the end beyond the node's own
+        self.counts: list[int] = []  # numbers of windows per axis
         if self.at_run_time or self.mode != "default_":
             self.counts = [DYN] * self.n
             return
@@ -391,16 +396,14 @@ class _Pool:
             count = room // self.stride[i] + 1
             if self.ceil:
                 count = -(-room // self.stride[i]) + 1
-                # a window that starts in the padding at the end is left out
+                # a window that starts in the padding at the end is dropped
                 if (count - 1) * self.stride[i] >= d + self.begin[i]:
                     count -= 1
                 self.grown[i] = max(0, (count - 1) * self.stride[i] - room)
             self.counts.append(count)
 
     def nothing(self, b: Builder, dtype: DType) -> Value | None:
-        """Return the result where a window is larger than all there is by less than a stride:
-        empty.
-        """
+        """Return an empty result if a window exceeds the padded input by less than a stride."""
         if 0 not in self.counts or min(self.counts) < 0 or DYN in self.dims:
             return None
         return zeros(b, [*self.dims[:2], *self.counts], dtype)
@@ -428,7 +431,7 @@ def max_pool(
     window: PoolAttributes,
     storage_order: int = 0,
 ) -> tuple[Value, Value | None]:
-    """Import MaxPool; output 1 is the place of each maximum."""
+    """Import MaxPool; output 1 is the index of each maximum."""
     pool = _Pool(b, x, window)
     if (nothing := pool.nothing(b, b.dtype(x))) is not None:
         return nothing, pool.nothing(b, INT64)
@@ -439,7 +442,7 @@ def max_pool(
 
 
 def _max_indices(b: Builder, x: Value, out: Value, pool: _Pool, column_major: bool) -> Value:
-    """Return the flat place of each maximum in `x`, of the windows that gave `out`."""
+    """Return the flat index of each maximum in `x`, for the windows of `out`."""
     n, c, *own = extents(b, x)
     axes, counts = [], extents(b, out)[2:]
     for i, count in enumerate(counts):
@@ -463,7 +466,7 @@ def average_pool(
     window: PoolAttributes,
     count_include_pad: int = 0,
 ) -> Value:
-    """Import AveragePool; padding counts where `count_include_pad` says so."""
+    """Import AveragePool; padding counts if `count_include_pad` is set."""
     pool = _Pool(b, x, window)
     if (nothing := pool.nothing(b, b.dtype(x))) is not None:
         return nothing
@@ -475,7 +478,7 @@ def average_pool(
 
 
 def _average_grown(b: Builder, x: Value, pool: _Pool) -> Value:
-    """Pad first, as data: the padding a node asks for counts, what ceil_mode adds does not."""
+    """Pad first, as data: the node's padding counts, and the padding of ceil_mode does not."""
     begin, end = pool.begin, pool.end
     data = b.pad(x, pads=[0, 0, *begin, 0, 0, *end]) if any(begin) or any(end) else x
     attributes = pool.attributes(True)
@@ -542,7 +545,7 @@ def max_unpool(
     pads: Sequence[int] | None = None,
     strides: Sequence[int] | None = None,
 ) -> Value:
-    """Scatter each value to its flat index in a tensor of zeros."""
+    """Import MaxUnpool: scatter each value to its flat index in a tensor of zeros."""
     own = extents(b, x)
     n = len(own) - 2
     stride = _spatial(strides, n, 1, "strides")
@@ -556,7 +559,7 @@ def max_unpool(
     out = reshaped(b, flat, inner)
     if output_shape is None:
         return out
-    # indices count in the natural dims; a larger output_shape adds zeros at the end
+    # indices refer to the default dims; a larger output_shape adds zeros at the end
     zero = b.literal(np.zeros((), b.dtype(x).np))
     for i in range(n):
         wanted = element(b, output_shape, i + 2)

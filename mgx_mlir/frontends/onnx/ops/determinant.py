@@ -14,16 +14,15 @@ from mgx_mlir.frontends.problems import NotSupported
 from mgx_mlir.frontends.values import Value
 from mgx_mlir.programs.build import Builder
 
-_MOST = 64  # rows: each is a step of its own in the program
+_MOST = 64  # largest matrix; each row is a step in the program
 
 
 @onnx_op("Det", since=11)
 def det(b: Builder, node: Node, x: Value) -> Value:
-    """Return the product of the pivots, negated for each that had to change places with another
-    row.
+    """Import Det: the product of the pivots, negated for each row exchange.
 
-    A step takes the pivot's row out and eliminates its column from the rest, whose rows close up
-    in order; a pivot from row i passes i rows.
+    A step removes the pivot's row and eliminates its column from the others, which keep their
+    order. A pivot from row i passes i rows.
     """
     dims = b.dims(x)
     rank = len(dims)
@@ -50,7 +49,7 @@ def det(b: Builder, node: Node, x: Value) -> Value:
         total = factor if total is None else b.mul(total, factor)
         if left == 1:
             break
-        # row i of the rest was row i, or i + 1 from the pivot on
+        # row i of the rest was row i, or i + 1 after the pivot
         before = compare(b, "less", b.literal(np.arange(left - 1).reshape(left - 1, 1)), place)
         rest = b.where(
             before,
@@ -62,7 +61,7 @@ def det(b: Builder, node: Node, x: Value) -> Value:
         share = b.div(lead, b.where(singular, number(b, 1, x), pivot))
         rest = b.sub(rest, b.mul(share, pivot_row))
         x = slice_(b, rest, [columns], [1], [left])
-    if total is None:  # matrices without rows
+    if total is None:  # the matrices have no rows
         limits.filled(dims[:-2])
         return b.literal(np.broadcast_to(np.ones((), dtype.np), dims[:-2]))
     return convert(b, squeeze(b, total, [rows, columns]), dtype)

@@ -56,7 +56,7 @@ onnx_table(
 
 
 def legacy_operand(b: Builder, x: Value, y: Value, axis: int | None, broadcast: int) -> Value:
-    """Return the second operand of a binary op before opset 7, placed at `axis` of the first."""
+    """Return the second operand of a binary op before opset 7, aligned at `axis` of the first."""
     dims, own = b.dims(x), b.dims(y)
     if not broadcast:
         apart = any(d != e and DYN not in (d, e) for d, e in zip(dims, own, strict=False))
@@ -97,7 +97,8 @@ def _register_binary(onnx_name: str, function: Callable[..., Value]) -> None:
 def power(b: Builder, x: Value, y: Value) -> Value:
     """x ** y in the type of x. An integer base is raised in f64, exact below 2**45.
 
-    exp(y log x) is off by less than 2**-45 of it: a result that close to a whole number is that.
+    The relative error of exp(y log x) is below 2**-45: a result that close to an integer is that
+    integer.
     """
     base, exponent = b.dtype(x), b.dtype(y)
     if base.is_float:
@@ -131,7 +132,7 @@ for _onnx_name, _function in {
 
 
 onnx_table({"Where": lambda b, cond, x, y: b.where(cond, x, y)}, since=9)
-# both are false of a NaN
+# both comparisons are false for NaN
 onnx_table(
     {
         "GreaterOrEqual": lambda b, x, y: greater_equal(b, x, y),
@@ -191,7 +192,7 @@ def is_inf(
 onnx_table(
     {
         "BitwiseAnd": lambda b, x, y: b.bitwise_and(x, y),
-        # (x - (x & y)) + y wraps nowhere
+        # (x - (x & y)) + y never wraps
         "BitwiseOr": lambda b, x, y: b.add(b.sub(x, b.bitwise_and(x, y)), y),
     },
     since=18,
@@ -215,7 +216,9 @@ def bitwise_not(b: Builder, node: Node, x: Value) -> Value:
 
 @onnx_op("BitShift", since=11)
 def bit_shift(b: Builder, node: Node, x: Value, y: Value, *, direction: str) -> Value:
-    """Multiply or divide by 2**n for a shift by n; by the width or more only the sign is left."""
+    """Import BitShift: multiply or divide by 2**n; shifts of the width or more leave only the
+    sign.
+    """
     if direction not in ("LEFT", "RIGHT"):
         raise ModelError(f"direction expected LEFT or RIGHT, got {direction}")
     dtype = b.dtype(x)
@@ -223,7 +226,7 @@ def bit_shift(b: Builder, node: Node, x: Value, y: Value, *, direction: str) -> 
     within = compare(b, "less", y, bits)
     if dtype.is_signed:
         within = b.logical_and(within, greater_equal(b, y, 0))
-    # the largest power a signed type holds is one short: the last step is taken apart
+    # a signed type cannot hold the largest power: the last step is separate
     top = bits - 2 if dtype.is_signed else bits - 1
     powers = b.literal(np.array([1 << i for i in range(top + 1)], dtype.np))
     count = convert(b, b.max(b.min(y, top), 0) if dtype.is_signed else b.min(y, top), INT64)
@@ -292,7 +295,7 @@ def bit_cast(b: Builder, node: Node, x: Value, *, to: int) -> Value:
             raise NotSupported(f"{have.name} as {want.name}")
         return node.mark(to_narrow(b, x, want), to)
     dtype = cast_number(to)
-    if dtype.is_bool or b.dtype(x).is_bool:  # a byte of 0 or 1
+    if dtype.is_bool or b.dtype(x).is_bool:  # bools are bytes of 0 or 1
         if dtype.size != b.dtype(x).size:
             raise ModelError(f"expected types of as many bytes, got {b.dtype(x)} and {dtype}")
         if dtype.is_bool:

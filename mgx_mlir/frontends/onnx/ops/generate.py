@@ -41,7 +41,7 @@ def constant(
     value_int: int | None = None,
     value_ints: Sequence[int] | None = None,
 ) -> Value:
-    """Import Constant, from the one attribute that is given."""
+    """Import Constant, from the one attribute that is set."""
     given = {
         "value": value,
         "sparse_value": sparse_value,
@@ -60,7 +60,7 @@ def constant(
 def constant_of_shape(
     b: Builder, node: Node, shape: Value, *, value: np.ndarray | None = None
 ) -> Value:
-    """Import ConstantOfShape: one value at each place of a shape."""
+    """Import ConstantOfShape: a tensor filled with one value."""
     one = np.zeros(1, np.float32) if value is None else value
     if one.size != 1:
         raise ModelError(f"attribute 'value' expected one element, got {one.size}")
@@ -141,7 +141,7 @@ def _register_window(name: str, coefficients: Sequence[float]) -> None:
     ) -> Value:
         """Sum over k of c_k cos(2 pi k i / n), with n - 1 for a symmetric window.
 
-        A symmetric window of one element is 0 / 0, NaN, as the operator's body gives.
+        A symmetric window of one element is 0 / 0, NaN, as in the operator's function body.
         """
         kind = cast_number(output_datatype)
         known = b.const(size)

@@ -1,4 +1,4 @@
-"""Gradient: reverse-mode derivatives of what the program holds between some values and a result."""
+"""Gradient: reverse-mode derivatives of a result by values of the program."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ from mgx_mlir.frontends.values import Outputs, Value
 from mgx_mlir.programs.build import Builder
 
 Values = Sequence[Value]
-# (builder, operands, result, attributes, derivative by the result) -> those by the operands
+# function from (builder, operands, result, attributes, derivative by the result) to derivatives by
+# the operands
 Rule = Callable[[Builder, Values, Value, dict[str, Any], Value], Sequence[Value | None]]
 RULES: dict[str, Rule] = {}
 
@@ -38,7 +39,7 @@ def rule(*names: str) -> Callable[[Rule], Rule]:
 
 # ---- pointwise ---------------------------------------------------------------------------------
 
-# derivatives by the operand x and the result y
+# derivatives by the operand x, given the result y
 _UNARY: dict[str, Callable[[Builder, Value, Value], Value]] = {
     "abs": lambda b, x, y: b.sign(x),
     "cos": lambda b, x, y: b.neg(b.sin(x)),
@@ -84,7 +85,7 @@ def _pow(b: Builder, ins: Values, out: Value, a: dict[str, Any], g: Value) -> li
 
 @rule("max", "min")
 def _extreme(b: Builder, ins: Values, out: Value, a: dict[str, Any], g: Value) -> list[Value]:
-    """To the one that it is; of equal ones to the first."""
+    """Pass the derivative to the extreme operand; to the first of equal ones."""
     first = compare(b, "equal", ins[0], out)
     return [b.where(first, g, 0), b.where(first, 0, g)]
 
@@ -180,7 +181,7 @@ def _dot(b: Builder, ins: Values, out: Value, a: dict[str, Any], g: Value) -> li
 
 
 def _between(sources: Sequence[Value], fixed: Sequence[Value], y: Value) -> Iterator[ir.Operation]:
-    """Return the ops that lie on a way from the sources to y, the last one first."""
+    """Return the ops on paths from the sources to y, the last one first."""
     owner = y.owner
     if isinstance(owner, ir.Block):
         return
@@ -200,19 +201,19 @@ def _between(sources: Sequence[Value], fixed: Sequence[Value], y: Value) -> Iter
 def gradient(
     b: Builder, node: Node, *inputs: Value, xs: Sequence[str], y: str, zs: Sequence[str] = ()
 ) -> Outputs:
-    """Return the derivatives of the sum of `y` by `xs`, which with `zs` are held to be
+    """Return the derivatives of the sum of `y` by `xs`; `xs` and `zs` are treated as
     independent.
     """
     names = [*xs, *zs]
     if len(inputs) != len(names):
         raise ModelError(f"expected {len(names)} inputs, those of xs and zs, got {len(inputs)}")
     if any(node.value(n) != v for n, v in zip(names, inputs, strict=True)):
-        raise NotSupported("a derivative at other values than the graph's own")
+        raise NotSupported("a derivative at values other than the graph's own")
     result = node.value(y)
     if not isinstance(result, ir.Value):
         raise ModelError(f"expected a tensor '{y}'")
     if any(DYN in b.dims(v) or not b.dtype(v).is_float for v in (*inputs[: len(xs)], result)):
-        raise NotSupported("a derivative by or of values with dynamic dims, or that are no floats")
+        raise NotSupported("a derivative by or of values that have dynamic dims, or are no floats")
     sources = list(inputs[: len(xs)])
     limits.filled(b.dims(result))
     ones = np.broadcast_to(np.ones((), b.dtype(result).np), b.dims(result))

@@ -51,7 +51,9 @@ def gather_nd(b: Builder, node: Node, data: Value, indices: Value, *, batch_dims
 
 @onnx_op("GatherElements", since=11)
 def gather_elements(b: Builder, node: Node, data: Value, indices: Value, *, axis: int = 0) -> Value:
-    """Element positions as coordinates for gathernd: the index itself at `axis`, else its place."""
+    """Import GatherElements by gathernd: coordinates are the index at `axis`, and the position
+    elsewhere.
+    """
     rank = len(b.dims(data))
     if len(b.dims(indices)) != rank:
         raise ModelError(f"indices expected rank {rank}, got {len(b.dims(indices))}")
@@ -103,7 +105,7 @@ def scatter_elements(
 def scatter(
     b: Builder, node: Node, data: Value, indices: Value, updates: Value, *, axis: int = 0
 ) -> Value:
-    """Import Scatter, ScatterElements' old name."""
+    """Import Scatter, the former name of ScatterElements."""
     return scatter_elements(b, node, data, indices, updates, axis=axis)
 
 
@@ -126,7 +128,9 @@ def tensor_scatter(
     axis: int = -2,
     mode: str = "linear",
 ) -> Value:
-    """Write `update` into the cache at each batch's own position along `axis`."""
+    """Import TensorScatter: write `update` into the cache at each entry's own position along
+    `axis`.
+    """
     rank = len(b.dims(past))
     if len(b.dims(update)) != rank:
         raise ModelError(f"update expected rank {rank}, got {len(b.dims(update))}")
@@ -145,7 +149,7 @@ def tensor_scatter(
     update = require(b, update, fits, f"an update no longer than the cache along dim {axis}")
     if write_indices is not None:
         parts = ((past, axis, 1), (update, axis, -1))
-        below = Sum(1, parts, "the cache's length less the update's, + 1")
+        below = Sum(1, parts, "the cache's length minus the update's, + 1")
         write_indices = within(
             b, write_indices, "write_indices", 0, None if mode == "circular" else below
         )
@@ -173,7 +177,9 @@ def tensor_scatter(
 def one_hot(
     b: Builder, node: Node, indices: Value, depth: Value, values: Value, *, axis: int = -1
 ) -> Value:
-    """values[1] where the index (negative ones from the back) is the place along `axis`."""
+    """Import OneHot: values[1] where the index (negative ones from the back) equals the position
+    along `axis`.
+    """
     rank = len(b.dims(indices)) + 1
     axis = axis_in(axis, rank)
     if len(b.dims(values)) != 1 or b.dims(values)[0] not in (2, DYN):
@@ -192,7 +198,7 @@ def one_hot(
 
 @onnx_op("Trilu", since=14)
 def trilu(b: Builder, node: Node, x: Value, k: Value | None = None, *, upper: int = 1) -> Value:
-    """Keep where column - row >= k (upper) or <= k (lower)."""
+    """Import Trilu: keep elements with column - row >= k (upper) or <= k (lower)."""
     rank = len(b.dims(x))
     if rank < 2:
         raise ModelError(f"expected rank 2 or more, got {rank}")
@@ -223,7 +229,7 @@ def reverse_sequence(
     sequence_lens: Sequence[int] | None = None,
     time_axis: int = 0,
 ) -> Value:
-    """Return the first length[b] steps of each batch back to front: step t reads length - 1 - t.
+    """Import ReverseSequence: reverse the first length[b] steps; step t reads length - 1 - t.
 
     Some exporters write the lengths as an attribute.
     """
@@ -254,7 +260,9 @@ onnx_table({"NonZero": lambda b, x: b.nonzero(x)}, since=9)
 def compress(
     b: Builder, node: Node, x: Value, condition: Value, *, axis: int | None = None
 ) -> Value:
-    """Gather the elements where the condition is true; those beyond its end are dropped."""
+    """Import Compress: gather the elements where the condition is true; elements beyond its end are
+    dropped.
+    """
     if axis is None:
         x, axis = b.reshape(x, dims=[-1]), 0
     axis = axis_in(axis, len(b.dims(x)))

@@ -34,7 +34,7 @@ def matmul_op(b: Builder, node: Node, x: Value, y: Value) -> Value:
 def gemm_of(
     b: Builder, x: Value, y: Value, c: Value | None, alpha: float, beta: float, ta: int, tb: int
 ) -> Value:
-    """alpha op(x) op(y) + beta c, c broadcast."""
+    """Return alpha op(x) op(y) + beta c, with c broadcast."""
     if len(b.dims(x)) != 2 or len(b.dims(y)) != 2:
         raise ModelError(
             f"expected matrices, got dims {show_dims(b.dims(x))} and {show_dims(b.dims(y))}"
@@ -52,7 +52,7 @@ def gemm_of(
 
 
 def _spread(b: Builder, c: Value, out: Value) -> Value:
-    """Return `c`, which broadcasts to the dims of `out`, and not `out` to its own."""
+    """Return `c` broadcast to the dims of `out`; `out` is never broadcast to `c`."""
     rank = len(b.dims(c))
     if rank > 2:
         raise ModelError(f"C expected rank 2 or less, got {rank}")
@@ -69,7 +69,7 @@ def _spread(b: Builder, c: Value, out: Value) -> Value:
 
 
 def scaled(b: Builder, x: Value, factor: float) -> Value:
-    """x * factor; an integer x needs an integral factor, or is scaled in f32."""
+    """Return x * factor; an integer x needs an integral factor, or is scaled in f32."""
     dtype = b.dtype(x)
     if dtype.is_float or factor == int(factor):
         return b.mul(x, factor)
@@ -123,7 +123,9 @@ def matmul_integer(
     x_zero: Value | None = None,
     y_zero: Value | None = None,
 ) -> Value:
-    """Zero points are taken off in i32, where the product is exact as well."""
+    """Import MatMulInteger: zero points are subtracted in i32, where the matmul is exact as
+    well.
+    """
 
     def centred(v: Value, zero: Value | None, row: bool) -> Value:
         v = convert(b, v, INT32)
@@ -142,7 +144,9 @@ def matmul_integer(
 
 @onnx_op("Einsum", since=12)
 def einsum_op(b: Builder, node: Node, *xs: Value, equation: str) -> Value:
-    """Import Einsum; of three operands and more what lies between 16-bit floats is f32."""
+    """Import Einsum; with three or more operands, 16-bit floats have intermediate results in
+    f32.
+    """
     dtype = b.dtype(xs[0])
     if len(xs) < 3:
         return einsum(b, xs, equation)

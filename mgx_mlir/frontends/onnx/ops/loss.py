@@ -22,7 +22,9 @@ def negative_log_likelihood(
     ignore_index: int | None,
     reduction: str,
 ) -> Value:
-    """-weight[label] * scores[.., label, ..], summed or averaged over what is not ignored."""
+    """Return -weight[label] * scores[.., label, ..], summed or averaged over labels that are not
+    ignored.
+    """
     rank = len(b.dims(scores))
     if rank < 2 or len(b.dims(labels)) != rank - 1:
         raise ModelError(
@@ -38,7 +40,7 @@ def negative_log_likelihood(
     classes = Dim(scores, 1, "the number of classes")
     label = convert(b, within(b, labels, "labels", 0, classes, besides=ignore_index), INT64)
     zero = b.literal(np.zeros((), b.dtype(scores).np))
-    # a sum over a mask, not a gather: an ignored label may be no class at all
+    # a masked sum and not a gather: an ignored label may be out of range
     places = unsqueeze(b, axis_range(b, scores, 1), range(1, rank - 1))
     hit = compare(b, "equal", unsqueeze(b, label, [1]), places)
     ignored = None if ignore_index is None else compare(b, "equal", label, ignore_index)

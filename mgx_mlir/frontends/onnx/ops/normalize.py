@@ -35,7 +35,7 @@ from mgx_mlir.programs.build import Builder
 def standardized(
     b: Builder, x: Value, axes: Sequence[int], epsilon: float
 ) -> tuple[Value, Value, Value]:
-    """(x - mean) / sqrt(variance + epsilon), the mean and 1 / sqrt(variance + epsilon)."""
+    """Return (x - mean) / sqrt(variance + epsilon), the mean and 1 / sqrt(variance + epsilon)."""
     mean = b.reduce_mean(x, axes=list(axes))
     centred = b.sub(x, mean)
     variance = b.reduce_mean(b.mul(centred, centred), axes=list(axes))
@@ -58,7 +58,9 @@ def batch_normalization(
     momentum: float = 0.9,
     training_mode: int = 0,
 ) -> Outputs:
-    """(x - mean) * scale / sqrt(variance + epsilon) + bias; in training with x's own moments."""
+    """Return (x - mean) * scale / sqrt(variance + epsilon) + bias; in training with x's own
+    moments.
+    """
     dims = b.dims(x)
     if not dims:
         raise ModelError("expected rank 1 or more, got 0")
@@ -137,7 +139,7 @@ def batch_normalization_1(
     is_test: int = 0,
     consumed_inputs: Sequence[int] | None = None,
 ) -> Outputs:
-    """From opset 7 on always inference; before that only with is_test."""
+    """Import BatchNormalization: from opset 7 on always inference, before only with is_test."""
     if node.opset < 7 and not is_test:
         raise NotSupported("training")
     if not spatial:
@@ -166,7 +168,7 @@ def instance_normalization(
     return convert(b, b.add(y, along(b, convert(b, bias, kind), x, 1)), dtype)
 
 
-@onnx_op("LayerNormalization", since=1)  # onnxruntime writes it so into models of any opset
+@onnx_op("LayerNormalization", since=1)  # onnxruntime writes this version into models of any opset
 @onnx_op("LayerNormalization", since=17)
 def layer_normalization(
     b: Builder,
@@ -194,9 +196,9 @@ def layer_normalization(
 
 
 def _stash(dtype: dtypes.DType, stash_type: int) -> dtypes.DType:
-    """Return the type a normalisation is computed in; never narrower than the data.
+    """Return the type that a normalisation is computed in; never narrower than the data.
 
-    0, which is no type, stands for the data's.
+    0 stands for the data's type.
     """
     if not stash_type:
         return dtype
@@ -241,7 +243,7 @@ def group_normalization(
     num_groups: int,
     stash_type: int = 1,
 ) -> Value:
-    """Scale and bias have one number per channel."""
+    """Import GroupNormalization: scale and bias have one number per channel."""
     dtype, kind = b.dtype(x), _stash(b.dtype(x), stash_type)
     known = b.dims(scale)[0]
     if known != DYN and len(b.dims(x)) > 1 and b.dims(x)[1] == DYN:
@@ -252,12 +254,12 @@ def group_normalization(
 
 
 def grouped(b: Builder, x: Value, groups: int, epsilon: float) -> Value:
-    """Normalize `x` {batch, channels, places..} within groups of channels."""
+    """Normalise `x` {batch, channels, spatial..} within groups of channels."""
     dims = b.dims(x)
     _check_groups(dims, groups)
     if dims[1] == DYN:
         rest = compare(b, "equal", b.mod(extent(b, x, 1), groups), 0)
-        x = require(b, x, rest, f"channels in {groups} groups of one size")
+        x = require(b, x, rest, f"channels in {groups} equal groups")
     if sum(d == DYN for d in dims) > 1:
         shape = b.shape(x)
         split = b.concat([b.shape(x, 0, 1), b.ints([groups, -1])], axis=0)
@@ -270,7 +272,7 @@ def grouped(b: Builder, x: Value, groups: int, epsilon: float) -> Value:
 
 
 def _check_groups(dims: Sequence[int], groups: int) -> None:
-    """Raise ModelError where the channels are known not to be so many equal groups."""
+    """Raise ModelError if the channels are known not to divide into equal groups."""
     if len(dims) < 2 or groups < 1 or (dims[1] != DYN and dims[1] % groups):
         raise ModelError(
             f"num_groups {groups} does not divide the channels of dims {show_dims(dims)}"
@@ -288,7 +290,7 @@ def group_normalization_18(
     epsilon: float = 1e-5,
     num_groups: int,
 ) -> Value:
-    """Scale and bias have one number per group, given to each of its channels.
+    """Import GroupNormalization of opset 18: scale and bias per group, repeated for its channels.
 
     Some exporters write one for each channel, as from opset 21 on.
     """
@@ -326,7 +328,7 @@ def lrn(
 
 @onnx_op("LpNormalization", since=1)
 def lp_normalization(b: Builder, node: Node, x: Value, *, axis: int = -1, p: int = 2) -> Value:
-    """x over its norm along `axis`; where the norm is 0 the result is 0."""
+    """Import LpNormalization: x over its norm along `axis`; if the norm is 0, the result is 0."""
     dtype = b.dtype(x)
     axis = axis_in(axis, len(b.dims(x)))
     wide_x = convert(b, x, wide(dtype))
@@ -345,7 +347,9 @@ def lp_normalization(b: Builder, node: Node, x: Value, *, axis: int = -1, p: int
 def mean_variance_normalization(
     b: Builder, node: Node, x: Value, *, axes: Sequence[int] = (0, 2, 3)
 ) -> Value:
-    """(x - mean) / (standard deviation + 1e-9), the function ONNX gives."""
+    """Import MeanVarianceNormalization: (x - mean) / (deviation + 1e-9), as ONNX's function
+    body.
+    """
     dtype = b.dtype(x)
     axes = axes_in(axes, len(b.dims(x)))
     wide_x = convert(b, x, wide(dtype))

@@ -26,7 +26,7 @@ from mgx_mlir.frontends.runtime_axes import axis_hits, element, length, pad_at_r
 from mgx_mlir.frontends.values import Value
 from mgx_mlir.programs.build import Builder
 
-_FAR = 2**63 - 1  # a slice's bound behind every element
+_FAR = 2**63 - 1  # slice bound beyond every element
 _MODES = ("constant", "reflect", "edge", "wrap")
 
 
@@ -74,13 +74,13 @@ def pad(
 
 
 def _are_axes(b: Builder, x: Value, value: Value) -> bool:
-    """Return whether the value of a mode that has none is axes, moved up to its place."""
+    """Return whether the value operand of a mode without one holds the axes, in its position."""
     kind = b.dtype(value)
     return len(b.dims(value)) == 1 and kind in (INT32, INT64) and kind is not b.dtype(x)
 
 
 def _every_axis(b: Builder, pads: Value, axes: Value, rank: int) -> Value:
-    """Return the pads of the axes that a run-time operand lists, as pads of every axis."""
+    """Return pads for every axis from the pads of axes that a run-time operand lists."""
     n = length(b, axes, "axes")
     if length(b, pads, "pads") != 2 * n:
         raise ModelError(f"pads expected {2 * n} numbers, got {length(b, pads, 'pads')}")
@@ -98,7 +98,7 @@ def pad_static(
     fill: Value,
     number: np.ndarray | None,
 ) -> Value:
-    """Known amounts; negative ones cut first, wrap and run-time fill values are gathers."""
+    """Pad by known amounts: negative ones cut first; wrap and run-time values are gathers."""
     dims = list(b.dims(x))
     cut = [i for i in range(len(dims)) if begin[i] < 0 or end[i] < 0]
     if cut:
@@ -110,7 +110,7 @@ def pad_static(
                 enough = greater_equal(b, extent(b, x, i), gone)
                 x = require(b, x, enough, f"pads that cut no more than there is of dim {i}")
         starts = [-min(begin[i], 0) for i in cut]
-        # a bound of a dynamic dim counts from the end, and _FAR is beyond it
+        # bounds of a dynamic dim count from the end, and _FAR lies beyond it
         ends = [min(end[i], 0) + (dims[i] if dims[i] != DYN else 0 if end[i] < 0 else _FAR)
                 for i in cut]  # fmt: skip
         x = slice_(b, x, cut, starts, ends)
@@ -132,7 +132,9 @@ def pad_static(
 
 
 def _reflects_once(dims: Sequence[int], begin: Sequence[int], end: Sequence[int]) -> bool:
-    """Return whether `pad` takes a reflection: none longer than its axis, or a dynamic one's."""
+    """Return whether `pad` supports a reflection: not longer than its axis, or on a dynamic
+    axis.
+    """
     return all(
         d == DYN or (p < max(d, 1) and q < max(d, 1))
         for d, p, q in zip(dims, begin, end, strict=True)

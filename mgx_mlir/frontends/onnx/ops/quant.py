@@ -1,4 +1,4 @@
-"""Quantisation: QuantizeLinear, DequantizeLinear and the integer products with scales."""
+"""Quantisation: QuantizeLinear, DequantizeLinear and the integer matmuls with scales."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from mgx_mlir.programs.build import Builder
 
 def spread(b: Builder, v: Value, x: Value, axis: int, block_size: int) -> Value:
     """Return a scale or zero point with the dims of `x`: per tensor, along `axis`, per block of
-    it, or one for each element.
+    `axis`, or one per element.
     """
     dims, rank = b.dims(v), len(b.dims(x))
     if not block_size and rank > 1 and len(dims) == rank:
@@ -44,7 +44,7 @@ def spread(b: Builder, v: Value, x: Value, axis: int, block_size: int) -> Value:
     if block_size:
         return _of_blocks(b, v, x, axis_in(axis, rank), block_size)
     if len(dims) == 1 and rank > 0:
-        if dims[0] == 1:  # whatever the axis is
+        if dims[0] == 1:  # any axis gives the same
             v = reshape(b, v, [1] * rank)
         else:
             count = -1 if dims[0] == DYN else dims[0]
@@ -57,7 +57,7 @@ def spread(b: Builder, v: Value, x: Value, axis: int, block_size: int) -> Value:
 
 
 def _of_blocks(b: Builder, v: Value, x: Value, axis: int, size: int) -> Value:
-    """Return a scale or zero point of blocks along an axis with the dims of `x`."""
+    """Return a scale or zero point per block, repeated to the dims of `x`."""
     dims, full = b.dims(v), b.dims(x)
     if len(dims) != len(full) or size < 1:
         raise ModelError(f"scale dims {show_dims(dims)} do not fit blocks of {size}")
@@ -80,8 +80,10 @@ def _of_blocks(b: Builder, v: Value, x: Value, axis: int, size: int) -> Value:
 
 
 def _implied_blocks(dims: tuple[int, ...], full: tuple[int, ...], axis: int) -> tuple[int, int]:
-    """Return the axis and size of the blocks that a scale of the rank of the data is for, where
-    `block_size` is left out; size 0 where the dims do not say it."""
+    """Return the axis and block size of a scale with the data's rank, if `block_size` is absent.
+
+    The size is 0 if the dims do not determine it.
+    """
     other = [i for i, (d, n) in enumerate(zip(dims, full, strict=True)) if d != n]
     if DYN in (*dims, *full) or len(other) != 1 or not dims[other[0]]:
         return axis, 0
@@ -125,7 +127,7 @@ def quantized(
 
 
 def _target(b: Builder, node: Node, zero: Value | None, output_dtype: int) -> DType | Narrow:
-    """Return the type that is quantised to: of the zero point, or stated, or uint8."""
+    """Return the quantised type: the zero point's, or the stated one, or uint8."""
     if zero is not None:
         return BY_ONNX.get(node.kind(zero)) or b.dtype(zero)
     if output_dtype in BY_ONNX:
@@ -134,7 +136,7 @@ def _target(b: Builder, node: Node, zero: Value | None, output_dtype: int) -> DT
 
 
 def _as_scale(b: Builder, zero: Value, scale: Value) -> Value:
-    """Return a zero point, one for each scale; one of all may have another rank."""
+    """Return a zero point per scale; a single one may have another rank."""
     own, dims = b.dims(zero), b.dims(scale)
     if len(own) == len(dims):
         for i in range(len(own)):
@@ -182,7 +184,7 @@ def quantize_linear(
     if isinstance(target, Narrow):
         return node.mark(quantized(b, x, s, z, target, precision=by), target.onnx)
     if target.short in ("uint8", "int8") and b.dtype(x) is b.dtype(s) and by in (None, FLOAT):
-        # the op that fusion and the quantised kernels know
+        # op that fusion and the quantised kernels recognise
         operands = [x, *(_like(b, v, x) for v in (s, z) if v is not None)]
         return b.op("quantizelinear", *operands, out_type=target)
     return quantized(b, x, s, z, target, saturate=bool(saturate), precision=by)
@@ -210,18 +212,20 @@ def dequantize_linear(
         operands = [x, *(_like(b, v, x) for v in (s, z) if v is not None)]
         out = b.op("dequantizelinear", *operands)
     else:
-        # the difference of two integers is exact in i32, and in f32 up to 16 bits
+        # the difference of two integers is exact in i32, and in f32 for up to 16 bits
         wide = FLOAT if kind.is_low_precision else kind
         value = convert(b, x, wide)
         if z is not None:
             value = b.sub(value, convert(b, z, wide))
-        out = b.mul(value, convert(b, s, wide))  # rounded once, to the type of the result
+        out = b.mul(value, convert(b, s, wide))  # rounded once, to the result's type
     return convert(b, out, to)
 
 
 @onnx_op("DynamicQuantizeLinear", since=11)
 def dynamic_quantize_linear(b: Builder, node: Node, x: Value) -> tuple[Value, Value, Value]:
-    """Quantise over the range of x and 0: scale = range / 255, zero point = round(-min / scale)."""
+    """Import DynamicQuantizeLinear over the range of x and 0: scale = range / 255, zero point =
+    round(-min / scale).
+    """
     axes = list(range(len(b.dims(x))))
     top, bottom = (
         b.reshape(v, dims=[])

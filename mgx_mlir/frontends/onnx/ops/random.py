@@ -1,9 +1,9 @@
 """Random numbers: the normal and uniform generators, Bernoulli, Multinomial, Dropout in training.
 
-A number is a function of the node's seed and its place alone (a counter-based generator), so that
-a program needs no state and every run of it draws the same numbers; nodes without a seed take one
-from their name. Small tensors of a seeded node are what numpy's RandomState, which ONNX's reference
-implementation uses, draws for that seed.
+A number depends only on the node's seed and the element's index (a counter-based generator). So a
+program needs no state, and every run draws the same numbers. Nodes without a seed derive one from
+their name. Small tensors of a seeded node equal those of numpy's RandomState, which ONNX's
+reference implementation uses.
 """
 
 from __future__ import annotations
@@ -33,28 +33,28 @@ from mgx_mlir.frontends.onnx.tensors import cast_number
 from mgx_mlir.frontends.values import Value
 from mgx_mlir.programs.build import Builder
 
-_DRAWN = 1 << 16  # elements that are drawn when the model is read
+_DRAWN = 1 << 16  # most elements that are drawn while the model is read
 _WORD = (1 << 64) - 1
 
 # ---- a counter-based generator -------------------------------------------------------------------
 
 
 def _key(seed: float | None, name: str, stream: int) -> int:
-    """64 odd, irregular bits of a seed, or of a name where there is none."""
+    """Return 64 odd, irregular bits of a seed, or of a name if there is no seed."""
     text = f"{name}" if seed is None else f"{float(seed)!r}"
     digest = hashlib.sha256(f"{stream} {text}".encode()).digest()
     return int.from_bytes(digest[:8], "little") | 1
 
 
 def _words(b: Builder, count: Extent, key: int) -> Value:
-    """`count` random words of 32 bits in u64: the squares generator of Widynski, four rounds."""
+    """Return `count` random 32-bit words in u64: the squares generator of Widynski, four rounds."""
 
     def constant(v: int) -> Value:
         return b.literal(np.array(v & _WORD, np.uint64))
 
     half = constant(1 << 32)
 
-    def turned(v: Value) -> Value:  # the halves of a word change places
+    def turned(v: Value) -> Value:  # swap the halves of a word
         return b.add(b.mul(v, half), b.div(v, half))
 
     place = convert(b, arange(b, count), UINT64)
@@ -67,7 +67,7 @@ def _words(b: Builder, count: Extent, key: int) -> Value:
 
 
 def _unit(b: Builder, count: Extent, key: int, dtype: DType) -> Value:
-    """`count` uniform numbers of [0, 1), of as many bits as the type holds exactly."""
+    """Return `count` uniform numbers of [0, 1), with as many bits as the type holds exactly."""
     words = _words(b, count, key)
     if dtype is DOUBLE:
         low = _words(b, count, key ^ 0x5DEECE66D0)
@@ -79,7 +79,7 @@ def _unit(b: Builder, count: Extent, key: int, dtype: DType) -> Value:
 
 
 class _Shape:
-    """The dims that a node draws numbers for: known, or those of a value at run time."""
+    """Dims of the drawn tensor: static, or values at run time."""
 
     def __init__(self, b: Builder, dims: Sequence[int], like: Value | None = None) -> None:
         self.b, self.dims, self.like = b, list(dims), like
@@ -109,8 +109,8 @@ class _Shape:
         return scalar(self.b, total)
 
     def shaped(self, flat: Value) -> Value:
-        """Return a vector of as many elements in this shape."""
-        if self.static and 0 in self.dims:  # a reshape copies a dim of 0
+        """Reshape a vector of as many elements."""
+        if self.static and 0 in self.dims:  # in a reshape, 0 would copy a dim
             return self.b.literal(np.zeros(self.dims, self.b.dtype(flat).np))
         if self.static:
             return self.b.reshape(flat, dims=self.dims)
@@ -125,7 +125,7 @@ Draw = Callable[[np.random.RandomState, list[int]], np.ndarray]
 
 
 def _drawn(b: Builder, shape: _Shape, seed: float | None, draw: Draw, dtype: DType) -> Value | None:
-    """Return the numbers that numpy draws for a seed; None without one or for many."""
+    """Return numpy's numbers for a seed; None without a seed or for many elements."""
     if seed is None or not shape.static or math.prod(shape.dims) > _DRAWN:
         return None
     state = np.random.RandomState(int(seed) & 0xFFFFFFFF)
@@ -133,7 +133,7 @@ def _drawn(b: Builder, shape: _Shape, seed: float | None, draw: Draw, dtype: DTy
 
 
 def uniform(b: Builder, node: Node, shape: _Shape, seed: float | None, dtype: DType) -> Value:
-    """Uniform numbers of [0, 1) in f32, or in f64 for that type."""
+    """Return uniform numbers of [0, 1) in f32, or in f64 for that type."""
     kind = DOUBLE if dtype is DOUBLE else FLOAT
     found = _drawn(b, shape, seed, lambda s, dims: s.uniform(size=dims), DOUBLE)
     if found is not None:
@@ -142,7 +142,7 @@ def uniform(b: Builder, node: Node, shape: _Shape, seed: float | None, dtype: DT
 
 
 def normal(b: Builder, node: Node, shape: _Shape, seed: float | None, dtype: DType) -> Value:
-    """Numbers of mean 0 and deviation 1, by Box and Muller."""
+    """Return normal numbers of mean 0 and deviation 1, by Box and Muller."""
     kind = DOUBLE if dtype is DOUBLE else FLOAT
     found = _drawn(b, shape, seed, lambda s, dims: s.normal(size=dims), DOUBLE)
     if found is not None:
@@ -233,7 +233,7 @@ def random_normal_like(
 def bernoulli(
     b: Builder, node: Node, x: Value, *, dtype: int | None = None, seed: float | None = None
 ) -> Value:
-    """1 with the probability that the element states."""
+    """Import Bernoulli: 1 with the probability in each element."""
     kind = b.dtype(x) if dtype is None else cast_number(dtype)
     draws = uniform(b, node, _like(b, x), seed, b.dtype(x))
     return convert(b, compare(b, "less", draws, convert(b, x, b.dtype(draws))), kind)
@@ -249,7 +249,9 @@ def multinomial(
     sample_size: int = 1,
     seed: float | None = None,
 ) -> Value:
-    """Categories by unnormalised log-probabilities: where running sums pass a uniform number."""
+    """Import Multinomial: categories by unnormalised log-probabilities, where running sums exceed a
+    uniform number.
+    """
     if len(b.dims(x)) != 2:
         raise ModelError(f"expected rank 2, got {len(b.dims(x))}")
     if sample_size < 1:
@@ -277,7 +279,9 @@ def multinomial(
 def dropped_in_training(
     b: Builder, node: Node, x: Value, ratio: Value | None, training: Value, seed: float | None
 ) -> tuple[Value, Value]:
-    """(x with elements dropped and the others enlarged, which were kept) where `training` holds."""
+    """Return x with elements dropped and the others scaled up, and the mask, if `training`
+    holds.
+    """
     draws = uniform(b, node, _like(b, x), seed, b.dtype(x))
     dtype, kind = b.dtype(x), b.dtype(draws)
     share = number(b, 0.5, draws) if ratio is None else convert(b, single(b, ratio, "ratio"), kind)

@@ -17,7 +17,7 @@ from mgx_mlir.frontends.signatures import Attributes
 from mgx_mlir.frontends.values import Value
 from mgx_mlir.programs.build import Builder
 
-# ONNX's activation functions: ours, and the parameters each takes from the node's lists
+# ONNX's activation functions: our names, and the parameters of each from the node's lists
 ACTIVATIONS: dict[str, tuple[str, tuple[str, ...]]] = {
     "affine": ("affine", ("alpha", "beta")),
     "elu": ("elu", ("alpha",)),
@@ -40,9 +40,7 @@ def _functions(
     defaults: Sequence[str],
     directions: int,
 ) -> list[str]:
-    """Return the activations as our ops state them; parameters are taken in order by who has
-    them.
-    """
+    """Return the activations in our form; each takes its parameters from the lists in order."""
     given = list(names) if names else list(defaults) * directions
     if len(given) != len(defaults) * directions:
         raise ModelError(
@@ -62,7 +60,7 @@ def _functions(
 
 @dataclass(frozen=True)
 class RecurrentAttributes(Attributes):
-    """The attributes that RNN, GRU and LSTM have."""
+    """Attributes of RNN, GRU and LSTM."""
 
     activations: Sequence[str] | None = None
     activation_alpha: Sequence[float] | None = None
@@ -81,7 +79,7 @@ def _recurrent(
     a: RecurrentAttributes,
     **attributes: int,
 ) -> tuple[Value, ...]:
-    """All states, then the last ones of each result."""
+    """Import a recurrent network: return all states, then the last ones."""
     direction, layout = a.direction, a.layout
     if direction not in ("forward", "reverse", "bidirectional"):
         raise ModelError(f"attribute 'direction' expected a direction, got '{direction}'")
@@ -107,7 +105,7 @@ def _recurrent(
             transpose(b, v, (1, 0, 2)) if i in (2, 3) and v is not None else v
             for i, v in enumerate(rest)
         ]
-    for state in rest[2:4]:  # a dynamic batch is that of the first states
+    for state in rest[2:4]:  # a dynamic batch has the size of the initial states
         if state is not None and b.dims(x)[1] == DYN and b.dims(state)[1] != DYN:
             x = reshape_known(b, x, [0, b.dims(state)[1], 0], False)
     directions = 2 if direction == "bidirectional" else 1
@@ -126,7 +124,7 @@ def _recurrent(
         **attributes,
     )
     states = list(found) if isinstance(found, tuple) else [found]
-    if b.dims(x)[1] == 0:  # no sequences leave nothing to compute
+    if b.dims(x)[1] == 0:  # without sequences there is nothing to compute
         states = [zeros(b, b.dims(s), b.dtype(s)) for s in states]
     if lens is None:
         reads = ("rnn_last_hs_output", "rnn_last_cell_output")

@@ -40,7 +40,7 @@ from mgx_mlir.programs.build import Builder
 
 
 def _widened(function: Reducer) -> Reducer:
-    """Compute in f32 for 16-bit floats: squares and exponentials overflow them."""
+    """Compute a reduction in f32 for 16-bit floats: squares and exponentials overflow them."""
 
     def widened(b: Builder, x: Value, axes: list[int]) -> Value:
         dtype = b.dtype(x)
@@ -73,7 +73,7 @@ def _log_sum(b: Builder, x: Value, axes: list[int]) -> Value:
 
 
 def _log_sum_exp(b: Builder, x: Value, axes: list[int]) -> Value:
-    """In f64 for integers, as the operator's definition says."""
+    """Import ReduceLogSumExp, in f64 for integers as the operator's definition says."""
     dtype = b.dtype(x)
     if dtype.is_float:
         return log_sum_exp(b, x, axes)
@@ -114,7 +114,8 @@ def _register_reduce(name: str, reducer: Reducer, axes_input_since: int) -> None
         wanted = [int(a) for a in np.asarray(known).reshape(-1)]
         if not wanted:
             if noop_with_empty_axes:
-                # the spec's no-op keeps the elementwise part: sum of one element's square etc.
+                # without axes to reduce, the elementwise part remains (sum of one element's square
+                # etc.)
                 return reduced(b, x, reducer, [], True)
             wanted = list(range(rank))
         return reduced(b, x, reducer, wanted, bool(keepdims))
@@ -173,7 +174,7 @@ def top_k_op(
     largest: int = 1,
     sorted: int = 1,
 ) -> Outputs:
-    """Sorted whether asked to or not: that order is allowed too."""
+    """Import TopK, always sorted: unsorted results may have any order."""
     known = b.const(k)
     if known is not None:
         return top_k(b, x, int(known.reshape(-1)[0]), axis, bool(largest))
@@ -197,7 +198,9 @@ def top_k_1(b: Builder, node: Node, x: Value, *, k: int, axis: int = -1) -> Outp
 def cum_sum(
     b: Builder, node: Node, x: Value, axis: Value, *, exclusive: int = 0, reverse: int = 0
 ) -> Value:
-    """Import CumSum; an axis known only at run time is chosen from all of them."""
+    """Import CumSum; with an axis known only at run time, all axes are computed and one
+    selected.
+    """
     rank = len(b.dims(x))
     options = {"exclusive": bool(exclusive), "reverse": bool(reverse)}
     known = b.const(axis)
@@ -227,7 +230,7 @@ def _register_softmax(name: str, op: str) -> None:
 
     @onnx_op(name, since=1)
     def softmax_1(b: Builder, node: Node, x: Value, *, axis: int = 1) -> Value:
-        """Over everything from `axis` on, as one row."""
+        """Import Softmax of opsets 1 to 12: over all dims from `axis` on, as one row."""
         rank = len(b.dims(x))
         axis = axis_in(axis, rank) if axis != rank else rank
         if axis == rank - 1:
@@ -236,7 +239,7 @@ def _register_softmax(name: str, op: str) -> None:
 
 
 def by_rows(b: Builder, x: Value, axis: int, function: Callable[[Value], Value]) -> Value:
-    """Apply `function` on the matrix whose rows are everything from `axis` on."""
+    """Apply `function` to a matrix whose rows are all dims from `axis` on."""
     dims = b.dims(x)
     rows = function(b.flatten(x, axis=axis))
     if DYN in dims:
@@ -250,7 +253,7 @@ _register_softmax("LogSoftmax", "logsoftmax")
 
 @onnx_op("Hardmax", since=1)
 def hardmax_1(b: Builder, node: Node, x: Value, *, axis: int = 1) -> Value:
-    """Import Hardmax of opsets 1 to 12: of rows that hold all dims from `axis` on."""
+    """Import Hardmax of opsets 1 to 12: of rows with all dims from `axis` on."""
     rank = len(b.dims(x))
     axis = axis_in(axis, rank) if axis != rank else rank
     return by_rows(b, x, axis, lambda rows: hardmax(b, node, rows, axis=1))
@@ -260,7 +263,9 @@ def hardmax_1(b: Builder, node: Node, x: Value, *, axis: int = 1) -> Value:
 def cum_prod(
     b: Builder, node: Node, x: Value, axis: Value, *, exclusive: int = 0, reverse: int = 0
 ) -> Value:
-    """Import CumProd; an axis known only at run time is chosen from all of them."""
+    """Import CumProd; with an axis known only at run time, all axes are computed and one
+    selected.
+    """
     rank = len(b.dims(x))
 
     def along_axis(at: int) -> Value:

@@ -1,4 +1,4 @@
-"""Operators of ONNX's own domains that are refused, with the reasons that users are told."""
+"""Refused operators of ONNX's own domains, with the reasons for the user."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ ML = "ai.onnx.ml"
 
 refuse(
     "RegexFullMatch", "StringConcat", "StringNormalizer", "StringSplit", domain="",
-    why="strings that do not follow from inputs of the model by moves and operators of strings",
+    why="strings that are not computed from model inputs by string operators and views alone",
 )  # fmt: skip
 refuse(
     "ImageDecoder", domain="",
-    why="an image file, whose dims are inside of it: decode it ahead of the program",
+    why="an image file, which has its dims inside: decode it before the program",
 )  # fmt: skip
 refuse("CastMap", "DictVectorizer", domain=ML, why="maps")

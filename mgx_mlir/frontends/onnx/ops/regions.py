@@ -122,7 +122,7 @@ def max_roi_pool(
     pooled_shape: Sequence[int],
     spatial_scale: float = 1.0,
 ) -> Value:
-    """Return the maximum of each bin of whole pixels; 0 for a bin without any.
+    """Import MaxRoiPool: the maximum of each bin of whole pixels; 0 for an empty bin.
 
     A bin is a mask along each axis, so that the maximum is taken of columns, then of rows.
     """
@@ -144,8 +144,8 @@ def max_roi_pool(
             squeeze(b, slice_(b, corners, [1], [i], [i + 1]), [1])
             for i in ((1, 3) if axis == 3 else (2, 4))
         )
-        inside = _bins(b, begin, end, bins, axis_range(b, x, axis, kind))  # roi, bin, place
-        # the place is reduced, the bin takes its place
+        inside = _bins(b, begin, end, bins, axis_range(b, x, axis, kind))  # roi, bin, position
+        # the position is reduced, and the bin takes its axis
         spread = unsqueeze(b, inside, [1, 2] if axis == 3 else [1, 4])
         kept = b.where(spread, unsqueeze(b, images, [axis]), lowest)
         images = squeeze(b, b.reduce_max(kept, axes=[axis + 1]), [axis + 1])
@@ -163,7 +163,7 @@ def _rounded(b: Builder, rois: Value, scale: float) -> Value:
 
 
 def _bins(b: Builder, begin: Value, end: Value, bins: int, places: Value) -> Value:
-    """Return whether a place (last axis) lies in a bin (axis 1) of a region (axis 0)."""
+    """Return whether a position (last axis) lies in a bin (axis 1) of a region (axis 0)."""
     begin, end = (unsqueeze(b, v, [1]) for v in (begin, end))
     size = b.div(b.max(b.add(b.sub(end, begin), 1), 1), float(bins))
     index = unsqueeze(b, arange(b, bins, b.dtype(size)), [0])
@@ -193,8 +193,8 @@ def deform_conv(
     pads: Sequence[int] | None = None,
     strides: Sequence[int] | None = None,
 ) -> Value:
-    """Sample all channels of its offset group at every kernel point; one dot weighs the
-    samples.
+    """Import DeformConv: sample the channels of each offset group at every kernel point, then one
+    dot.
     """
     w = weights_in(b, w, kernel_shape)
     dims, weights, moved = b.dims(x), static_dims(b, w, "weights"), b.dims(offset)
@@ -256,7 +256,7 @@ def deform_conv(
             mask = same_extent(b, mask, i, offset, i, f"a mask of the offsets' dim {i}")
         total = b.mul(total, reshaped(b, convert(b, mask, kind), [both, count, *out, 1]))
     assert total is not None
-    # offset group, kernel point, places.., channel -> group, channel * kernel point, place
+    # offset group, kernel point, spatial.., channel -> group, channel * kernel point, spatial
     samples = transpose(b, total, [0, n + 2, *range(1, n + 2)])
     area = functools.reduce(lambda a, c: times(b, a, c), out)
     samples = reshaped(b, samples, [batch, group, weights[1] * count, area])
@@ -281,9 +281,10 @@ def col2im(
     pads: Sequence[int] | None = None,
     strides: Sequence[int] | None = None,
 ) -> Value:
-    """Sum the columns where they overlap, axis by axis: each place gathers from every block place.
+    """Import Col2Im: sum overlapping columns axis by axis; each position gathers from every block
+    position.
 
-    A place p of the image is place k of block l where p + pad = l * stride + k * dilation.
+    Position p of the image is position k of block l if p + pad = l * stride + k * dilation.
     """
     n = length(b, image_shape, "image_shape")
     if len(b.dims(x)) != 3 or length(b, block_shape, "block_shape") != n:
@@ -307,7 +308,7 @@ def col2im(
     x = reshape_to_sizes(b, convert(b, x, wide(dtype)), [*batch, channels, *kernel, *blocks])
     x = transpose(b, x, [0, 1, *(j for i in range(n) for j in (i + 2, i + 2 + n))])
     for i in range(n):
-        # batch, channel, done places.., [k, l, rest..]
+        # batch, channel, finished positions.., [k, l, rest..]
         axis = i + 2
         places = unsqueeze(b, arange(b, sizes[i]), [1])
         steps = unsqueeze(b, arange(b, kernel[i]), [0])
@@ -322,7 +323,7 @@ def col2im(
         channels = known(b, extent(b, x, 1))
         x = reshape_to_sizes(b, x, [*batch, channels, *sizes[:i], merged, *rest])
         rank = len(b.dims(x))
-        found = b.gather(x, flat, axis=axis)  # .., place, k, rest..
+        found = b.gather(x, flat, axis=axis)  # .., position, k, rest..
         valid = unsqueeze(b, valid, range(2, 2 + rank - axis - 1))
         kept = b.where(valid, found, number(b, 0, found))
         x = squeeze(b, b.reduce_sum(kept, axes=[axis + 1]), [axis + 1])

@@ -1,7 +1,7 @@
 """Resize and Upsample: per axis, gathers at source coordinates weighted by an interpolation kernel.
 
-Coordinates and weights are vectors computed in f64, or in f32, the type of scales, where scales
-are given: 20 x 0.7 is 14 in f32. They are folded to literals where sizes or scales are known, and
+Coordinates and weights are vectors computed in f64. With given scales they are computed in f32, the
+type of scales, where 20 x 0.7 is 14. They are folded to literals if sizes or scales are known, and
 computed at run time otherwise.
 """
 
@@ -46,7 +46,8 @@ _COORDINATES = (
 _NEAREST = ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil")
 
 
-_MOST_TIMES = 8  # that an axis is tried to be as long by symbols
+# largest multiple of its length to which an axis is extended as one op of symbolic size
+_MOST_TIMES = 8
 
 
 @dataclass
@@ -58,7 +59,7 @@ class _Axis:
     output: Value  # extent of the output
     scale: Value
     roi: tuple[Value, Value] | None  # start and end of the region of interest
-    given: bool  # scale is the model's, else the quotient of the extents
+    given: bool  # scale is an operand; else the quotient of the extents
 
 
 @dataclass(frozen=True)
@@ -77,11 +78,11 @@ def _f64(b: Builder, value: float) -> Value:
 
 
 def source_coordinates(b: Builder, a: _Axis, mode: str) -> Value:
-    """Return where each output position lies in the input, as a f64 vector.
+    """Return the input coordinate of each output element, as a f64 vector.
 
-    With the model's scale the steps are onnxruntime's, in its order: in f32 they round, and a half
-    decides an index. With sizes the quotient of the extents is not rounded ahead of its use, so
-    that a position on an element is that element.
+    With given scales the steps are onnxruntime's, in its order, because their rounding in f32
+    decides indices. With sizes the quotient of the extents is not rounded before its use, so that a
+    coordinate on an element is exactly that element.
     """
     kind = FLOAT if a.given or mode == "tf_crop_and_resize" else DOUBLE
 
@@ -110,7 +111,7 @@ def source_coordinates(b: Builder, a: _Axis, mode: str) -> Value:
         return convert(b, b.where(single, centre, b.add(b.mul(start, last), inside)), DOUBLE)
     centre = over(b.add(x, 0.5))
     if mode == "tf_half_pixel_for_nn":
-        # an axis of scale 1 is no resized one
+        # an axis of scale 1 is not resized
         return convert(b, b.where(compare(b, "equal", scale, 1), x, centre), DOUBLE)
     if mode == "half_pixel_symmetric":
         missing = b.sub(number(1.0), b.div(extent, b.mul(scale, length)))
@@ -135,7 +136,7 @@ def _linear(b: Builder, distance: Value) -> Value:
 
 
 def _bounded(b: Builder, index: Value, a: _Axis) -> Value:
-    """f64 indices into the axis as i64, those outside at its ends."""
+    """Return f64 indices into the axis as i64, clamped to the axis."""
     inside = b.min(b.max(index, 0), b.sub(a.input, 1))
     return settled(b, convert(b, inside, INT64))
 
@@ -195,7 +196,7 @@ def _normalized(b: Builder, weights: Sequence[Value]) -> list[Value]:
 def _antialiased(b: Builder, x: Value, a: _Axis, coordinates: Value, m: _Mode) -> Value:
     """Return a matrix of weights over all input positions, the kernel stretched when shrinking.
 
-    Positions run past both ends by the kernel's reach; what lies there is the edge element.
+    Positions extend beyond both ends by the kernel's radius; there the edge element repeats.
     """
     scale = b.min(a.scale, 1)
     reach = b.add(b.ceil(b.div(_f64(b, 2), scale)), 1)
@@ -343,7 +344,7 @@ def resize(
             raise ModelError(f"axis {axis} is resized to {int(size)} elements")
         if given:
             fits, what = compare(b, "greater", factors[i], 0), "scale above 0"
-        else:  # a tensor without elements may have none
+        else:  # without elements any size is valid
             fits, what = greater_equal(b, wanted[i], b.min(extents[i], 1)), "size of 1 or more"
         wanted[i] = require(b, wanted[i], fits, f"a {what} for axis {axis}")
         if size is None:
@@ -358,7 +359,7 @@ def resize(
 def _as_one(
     b: Builder, x: Value, axes: Sequence[int], factors: np.ndarray | None, m: _Mode
 ) -> Value | None:
-    """Return axes resized by known factors as one op, where that weighs two elements; else None."""
+    """Return axes resized by known factors as one op, if that weighs two elements; else None."""
     dims = b.probe.dims(x)
     if factors is None or not _weighs_two(b, x, m):
         return None
@@ -377,7 +378,7 @@ def _as_one(
 def _to_sizes(
     b: Builder, x: Value, axes: Sequence[int], sizes: np.ndarray | None, m: _Mode
 ) -> Value | None:
-    """Return axes of known extents resized to known ones as one op; None as of `_as_one`."""
+    """Return axes of known extents resized to known ones as one op; None as in `_as_one`."""
     dims = b.probe.dims(x)
     if sizes is None or not _weighs_two(b, x, m) or not all(isinstance(d, int) for d in dims):
         return None
@@ -393,11 +394,11 @@ def _to_sizes(
 def _to_run_time_sizes(
     b: Builder, x: Value, axes: Sequence[int], sizes: Value, m: _Mode
 ) -> Value | None:
-    """Return axes resized to sizes that symbols tell as one op; None as of `_as_one`."""
+    """Return axes resized to symbolic sizes as one op; None as in `_as_one`."""
     wanted, dims = elements_of(b, sizes), list(b.dims(x))
     if wanted is None or len(wanted) != len(axes) or not _weighs_two(b, x, m):
         return None
-    parts = [b.ints([-1]) for _ in dims]  # keeps an extent
+    parts = [b.ints([-1]) for _ in dims]  # -1 keeps an extent
     own = b.probe.dims(x)
     for i, (w, a) in enumerate(zip(wanted, axes, strict=True)):
         if b.probe.are_equal(w, own[a]):
@@ -415,7 +416,9 @@ def _to_run_time_sizes(
 
 
 def _weighs_two(b: Builder, x: Value, m: _Mode) -> bool:
-    """Return whether two elements are weighed along each axis, at places that extents tell."""
+    """Return whether two elements are weighed along each axis, at positions that follow from
+    extents.
+    """
     coordinates = (
         "half_pixel", "asymmetric", "pytorch_half_pixel", "align_corners", "half_pixel_symmetric",
     )  # fmt: skip
@@ -424,7 +427,7 @@ def _weighs_two(b: Builder, x: Value, m: _Mode) -> bool:
 
 
 def _repeats(m: _Mode) -> bool:
-    """Return whether an axis that becomes n times as long has each element n times."""
+    """Return whether an axis that becomes n times as long repeats each element n times."""
     if m.mode != "nearest":
         return False
     rounds = m.nearest in ("round_prefer_floor", "round_prefer_ceil")
@@ -436,13 +439,13 @@ def _repeats(m: _Mode) -> bool:
 def _whole_factors(
     b: Builder, x: Value, axes: Sequence[int], scales: Value | None, sizes: Value | None
 ) -> list[int | None]:
-    """Return how many times as long each axis becomes, of which one or more are dynamic.
+    """Return the factor of each axis, of which at least one is dynamic.
 
-    None where that is not known, or no whole number.
+    None if a factor is unknown, or no integer.
     """
     dims = b.probe.dims(x)
     if all(isinstance(dims[a], int) for a in axes):
-        return [None]  # coordinates are literals
+        return [None]  # coordinates become literals
     known = None if scales is None else b.const(scales)
     if known is not None:
         return [int(f) if f == int(f) and f >= 1 else None for f in known.reshape(-1).tolist()]
@@ -457,9 +460,9 @@ def _whole_factors(
 
 
 def _kept(b: Builder, x: Value, axes: Sequence[int], sizes: Value | None) -> set[int]:
-    """Return the axes whose size is that of `x` in every run, as that of a batch mostly is.
+    """Return the axes whose size never changes, such as the batch.
 
-    Read by weights of 1 and 0 they would give NaN next to an image that holds infinity.
+    Weights of 1 and 0 along them would give NaN next to an image that has an infinity.
     """
     wanted = None if sizes is None else elements_of(b, sizes)
     if wanted is None or len(wanted) != len(axes):
@@ -513,14 +516,16 @@ def resize_op(
 
 
 def _upsampled(b: Builder, x: Value, scales: Value, mode: str) -> Value:
-    """Before opset 11: coordinates are x / scale, nearest rounds down, up where an axis shrinks."""
+    """Import Upsample, and Resize before opset 11: coordinates are x / scale, nearest rounds down,
+    or up for a shrinking axis.
+    """
     m = _Mode("asymmetric", mode, "up_when_shrinking", -0.75, False, False, 0.0)
     return resize(b, x, None, scales, None, None, m, "stretch")
 
 
 @onnx_op("Resize", since=10)
 def resize_10(b: Builder, node: Node, x: Value, scales: Value, *, mode: str = "nearest") -> Value:
-    """Import Resize of opset 10: as Upsample."""
+    """Import Resize of opset 10: like Upsample."""
     return _upsampled(b, x, scales, mode)
 
 
@@ -534,9 +539,9 @@ def upsample(
     *,
     mode: str = "nearest",
 ) -> Value:
-    """Import Upsample, whose scales are an operand: the second, or as of Resize the third."""
+    """Import Upsample, whose scales are the second operand, or as in Resize the third."""
     if (scales is None) == (third is None):
-        raise ModelError("expected scales as input 1, or as input 2 with none there")
+        raise ModelError("expected scales as input 1, or as input 2 without an input 1")
     scales = third if scales is None else scales
     assert scales is not None
     return _upsampled(b, x, scales, mode)
@@ -560,7 +565,7 @@ def upsample_1(
     mode: str = "nearest",
     width_scale: float,
 ) -> Value:
-    """Import Upsample of opsets 1 to 6: images, with a scale for each side."""
+    """Import Upsample of opsets 1 to 6: images, with a scale for height and width."""
     if mode == "bilinear":
         mode = "linear"
     if len(b.dims(x)) != 4:

@@ -32,13 +32,13 @@ from mgx_mlir.frontends.runtime_axes import element
 from mgx_mlir.frontends.values import Value
 from mgx_mlir.programs.build import Builder
 
-Extent = float | Value  # a length: a number, or a 0-d tensor of a run
+Extent = float | Value  # a length: a number, or a 0-d tensor at run time
 
 # ---- AffineGrid --------------------------------------------------------------------------------
 
 
 def _line(b: Builder, n: Value, dtype: DType, align_corners: bool) -> Value:
-    """n normalised coordinates: the pixels' centres, or from -1 to 1 with both ends."""
+    """Return n normalised coordinates: the pixels' centres, or from -1 to 1 with both ends."""
     places = arange(b, n, dtype)
     count = convert(b, n, dtype)
     if align_corners:
@@ -51,7 +51,7 @@ def _line(b: Builder, n: Value, dtype: DType, align_corners: bool) -> Value:
 def affine_grid(
     b: Builder, node: Node, theta: Value, size: Value, *, align_corners: int = 0
 ) -> Value:
-    """grid[n, .., k] = theta[n, k] . (x, y, (z,) 1), for the pixel at that place."""
+    """Import AffineGrid: grid[n, .., k] = theta[n, k] . (x, y, (z,) 1) for each pixel."""
     n = (b.dims(size)[0] - 2) if len(b.dims(size)) == 1 else 0
     if len(b.dims(theta)) == 3 and n in (2, 3):
         for axis, wanted in ((1, n), (2, n + 1)):
@@ -90,9 +90,9 @@ def _plus(b: Builder, length: Extent, more: float) -> Extent:
 
 
 def _reflected(b: Builder, x: Value, low: float, span: Extent) -> Value:
-    """x folded back into [low, low + span]."""
+    """Return x reflected into [low, low + span]."""
     if not isinstance(span, float):
-        turn = b.max(span, 1)  # the span of one element is 0, else whole numbers
+        turn = b.max(span, 1)  # a span of one element is 0; larger spans are integers
         away = b.fmod(b.abs(b.sub(x, low)), b.mul(turn, 2))
         folded = b.where(compare(b, "greater", away, span), b.sub(b.mul(turn, 2), away), away)
         return b.add(b.min(folded, span), low)
@@ -120,15 +120,15 @@ def _cubic_weights(b: Builder, t: Value) -> list[Value]:
 def axis_taps(
     b: Builder, x: Value, last: Extent, mode: str, padding: str, margin: float
 ) -> list[tuple[Value, Value | None, Value | None]]:
-    """(index, weight, whether inside) of each tap of one axis; None where all count.
+    """Return (index, weight, whether inside) of each tap of one axis; None if all are inside.
 
-    The axis runs from 0 to `last`, its border lies `margin` around that.
+    The axis runs from 0 to `last`, and its border is `margin` wider.
     """
     span = _plus(b, last, 2 * margin)
     if mode == "nearest":
         x = b.nearbyint(x)
     if padding == "border" and mode == "cubic":
-        # each tap goes to the border by itself; infinities to where all of them do
+        # each tap is clamped separately; an infinite coordinate clamps all taps to the same border
         x = b.min(b.max(x, -3), _plus(b, last, 3))
     elif padding == "border":
         below = compare(b, "less", x, -margin)
@@ -172,7 +172,7 @@ def grid_sample(
     mode: str = "linear",
     padding_mode: str = "zeros",
 ) -> Value:
-    """Sum weighted taps, each one gathernd of all channels at the tap's coordinates."""
+    """Import GridSample: a weighted sum of taps, each a gathernd of all channels."""
     mode = {"bilinear": "linear", "bicubic": "cubic"}.get(mode, mode)
     if mode not in ("linear", "nearest", "cubic"):
         raise ModelError(f"attribute 'mode' has unknown value {mode}")
@@ -213,7 +213,7 @@ def grid_sample(
 def tap(
     b: Builder, x: Value, taps: Sequence[tuple[Value, Value | None, Value | None]], n: int
 ) -> Value:
-    """Gather the elements at one corner of each place, weighted."""
+    """Gather the elements at one corner of each position, weighted."""
     index = b.concat([unsqueeze(b, i, [n + 1]) for i, _, _ in taps], axis=n + 1)
     found = b.gathernd(x, index, batch_dims=1)
     weight, inside = None, None

@@ -1,4 +1,4 @@
-"""Selections whose size is known at run time only: NonMaxSuppression and Unique."""
+"""Selections of run-time size: NonMaxSuppression and Unique."""
 
 from __future__ import annotations
 
@@ -25,9 +25,10 @@ def non_max_suppression(
     center_point_box: int = 0,
     use_dyn_output: int = 1,
 ) -> Value:
-    """Import NonMaxSuppression; the number of boxes left is known only at run time.
+    """Import NonMaxSuppression; the number of remaining boxes is known only at run time.
 
-    `use_dyn_output` is MIGraphX's own: there 0 fills up the result, here it is as in ONNX.
+    `use_dyn_output` is MIGraphX's own attribute, whose value 0 pads the result; here the result is
+    always ONNX's.
     """
     if iou is not None:
         share = b.logical_and(greater_equal(b, iou, 0.0), less_equal(b, iou, 1.0))
@@ -41,7 +42,7 @@ def non_max_suppression(
 def unique(
     b: Builder, node: Node, x: Value, *, axis: int | None = None, sorted: int = 1
 ) -> tuple[Any, ...]:
-    """Import Unique; the number of values left is known only at run time."""
+    """Import Unique; the number of distinct values is known only at run time."""
     if axis is None:
         return b.unique(x, sorted=bool(sorted))
     return b.unique(x, axis=axis_in(axis, len(b.dims(x))), sorted=bool(sorted))

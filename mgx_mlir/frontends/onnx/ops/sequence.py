@@ -44,8 +44,8 @@ from mgx_mlir.frontends.shaping import split_by, split_evenly, split_static
 from mgx_mlir.frontends.values import Held, HostValue, Outputs, Value, has_failed
 from mgx_mlir.programs.build import Builder
 
-_MOST = 1 << 16  # elements of a sequence that one node makes
-_MOST_BRANCHES = 64  # branches of a choice among elements that differ in dims
+_MOST = 1 << 16  # most elements of a sequence from one node
+_MOST_BRANCHES = 64  # most branches of a choice among elements of different dims
 _MOST_BRANCHES = 64  # branches of a choice among elements that differ in dims
 
 
@@ -54,7 +54,7 @@ _MOST_BRANCHES = 64  # branches of a choice among elements that differ in dims
 
 @onnx_op("SequenceConstruct", since=11)
 def sequence_construct(b: Builder, node: Node, *xs: Value) -> TensorList:
-    """Import SequenceConstruct: a list that exists only while the model is read."""
+    """Import SequenceConstruct: a list that exists only during import."""
     if not xs or any(x is None for x in xs):
         raise ModelError("expected at least one input, none of them absent")
     return _list(b, xs)
@@ -68,7 +68,7 @@ def sequence_empty(b: Builder, node: Node, *, dtype: int = 1) -> TensorList:
 
 @onnx_op("SequenceLength", since=11, structures=True)
 def sequence_length(b: Builder, node: Node, sequence: Held) -> Value:
-    """Import SequenceLength, which is known now but for lists of dynamic length."""
+    """Import SequenceLength, which is known at import except for lists of dynamic length."""
     if isinstance(sequence, DynamicParts):
         return _part_count(b, sequence)
     if isinstance(sequence, DynamicList):
@@ -78,7 +78,7 @@ def sequence_length(b: Builder, node: Node, sequence: Held) -> Value:
 
 @onnx_op("SequenceAt", since=11, structures=True)
 def sequence_at(b: Builder, node: Node, sequence: Held, position: Value) -> Value:
-    """Gather at a place known at run time only, which needs elements of one type."""
+    """Import SequenceAt; a position known only at run time needs elements of one type."""
     if isinstance(sequence, DynamicList):
         parts = sequence if isinstance(sequence, DynamicParts) else None
         count = extent(b, sequence.stack, 0) if parts is None else _part_count(b, parts)
@@ -126,7 +126,7 @@ def sequence_insert(
         return _list(b, items)
     assert position is not None
     at = _from_front(b, position, n, [*items, tensor], "position")
-    # element i of the result: i before the place, the tensor there, i - 1 behind it
+    # element i of the result: i before the position, the tensor at it, i - 1 after it
     made = []
     for i in range(n + 1):
         later = items[i - 1] if i else tensor
@@ -189,7 +189,7 @@ def split_to_sequence(
 
 
 def _in_parts_of(b: Builder, node: Node, x: Value, axis: int, split: Value) -> Sequence[Value]:
-    """Parts of one size, the last of what is left."""
+    """Return parts of one size, and a last part with the rest."""
     size = b.dims(x)[axis]
     part = int(node.const(split, "split"))
     if part < 1:
@@ -202,7 +202,7 @@ def _in_parts_of(b: Builder, node: Node, x: Value, axis: int, split: Value) -> S
 
 
 def _open_parts(b: Builder, node: Node, x: Value, axis: int, split: Value) -> DynamicParts:
-    """Parts of one size, whose number is known only at run time."""
+    """Return parts of one size, whose number is known only at run time."""
     part = within(b, convert(b, split, INT64), "split", 1)
     known = b.const(part)
     size = extent(b, x, axis)
@@ -210,7 +210,9 @@ def _open_parts(b: Builder, node: Node, x: Value, axis: int, split: Value) -> Dy
     count = b.div(size, part)
     rank = len(b.dims(x))
     order = [axis, *(i for i in range(rank) if i != axis)]
-    moved = require(b, transpose(b, x, order), fits, f"dim {axis} in parts of one size, for a list")
+    moved = require(
+        b, transpose(b, x, order), fits, f"dim {axis} divided into equal parts, for a list"
+    )
     rows = reshaped(
         b, moved, [count, part if known is None else int(known), *extents(b, moved)[1:]]
     )
@@ -255,7 +257,7 @@ def concat_from_sequence(
 
 
 def _joined(b: Builder, stack: Value, axis: int, new_axis: bool) -> Value:
-    """Return the elements of a stack one after another along an axis of theirs, or a new one."""
+    """Concatenate the elements of a stack along one of their axes, or a new one."""
     rank = len(b.dims(stack))
     axis = axis_in(axis, rank if new_axis else rank - 1)
     order = list(range(1, rank))
@@ -270,8 +272,8 @@ def _joined(b: Builder, stack: Value, axis: int, new_axis: bool) -> Value:
 def sequence_map(
     b: Builder, node: Node, sequence: Held, *more: Held, body: onnx.GraphProto
 ) -> tuple[Any, ...]:
-    """Import the body once for each element; further sequences are as long, tensors the same each
-    time.
+    """Import SequenceMap: its body once per element; other sequences have the same length, tensors
+    repeat.
     """
     given = (sequence, *more)
     if len(body.input) != len(given):
@@ -302,7 +304,7 @@ def _items(value: Held) -> tuple[Value, ...]:
 
 
 def _list(b: Builder, items: Sequence[Value]) -> TensorList:
-    """Return a sequence; ModelError where its elements are not of one element type."""
+    """Return a sequence; ModelError if its elements differ in element type."""
     kinds = {b.dtype(v).name for v in items}
     if len(kinds) > 1:
         raise ModelError(f"expected elements of one type, got {' and '.join(sorted(kinds))}")
@@ -310,7 +312,9 @@ def _list(b: Builder, items: Sequence[Value]) -> TensorList:
 
 
 def _place(at: int, count: int, last: int) -> int:
-    """Return a place from the front in a sequence of `count`; places to `last` exist."""
+    """Return a known position counted from the front, in a sequence of `count`; `last` is the
+    largest.
+    """
     if not -count <= at <= last:
         raise ModelError(f"position {at} is outside of a sequence of {count}")
     return at + count if at < 0 else at
@@ -319,7 +323,7 @@ def _place(at: int, count: int, last: int) -> int:
 def _from_front(
     b: Builder, position: Value, count: int, items: Sequence[Value], what: str
 ) -> Value:
-    """Return a place of the run as a 0-d i64 from the front; the elements must be of one type."""
+    """Return a run-time position as 0-d i64 from the front; all elements must have one type."""
     types = {b.type(v) for v in items}
     if len(types) > 1 or DYN in b.dims(items[0]):
         raise NotSupported(f"'{what}' is computed at run time, the elements differ in their dims")
@@ -327,7 +331,7 @@ def _from_front(
 
 
 def _place_in(b: Builder, position: Value, count: int, below: int | None = None) -> Value:
-    """Return a position of the run as a 0-d i64 from the front; it lies below `below` or count."""
+    """Return a run-time position as 0-d i64 from the front; it is below `below` or count."""
     at = within(b, single(b, position, "position"), "position", -count, below or count)
     at = reshape(b, convert(b, at, INT64), [])
     return b.where(compare(b, "less", at, 0), b.add(at, count), at)
@@ -346,7 +350,7 @@ def optional(
 
 @onnx_op("OptionalHasElement", since=15, structures=True)
 def optional_has_element(b: Builder, node: Node, x: Held | None = None) -> Value:
-    """Import OptionalHasElement, which is known now."""
+    """Import OptionalHasElement, which is known at import."""
     return b.literal(np.bool_(x is not None and x is not ABSENT))
 
 

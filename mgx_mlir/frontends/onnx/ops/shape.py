@@ -95,7 +95,7 @@ def squeeze_1(b: Builder, node: Node, x: Value, *, axes: Sequence[int] | None = 
 
 
 def _squeeze_ones(b: Builder, node: Node, x: Value) -> Value:
-    """Leave out every 1. A dynamic dim stays, and is marked: it may turn out to be 1."""
+    """Remove every 1. A dynamic dim stays, and is marked: it may be 1 at run time."""
     dims = b.dims(x)
     found = squeeze(b, x, [i for i, d in enumerate(dims) if d == 1])
     dynamic_dims = [i for i, d in enumerate(b.dims(found)) if d == DYN]
@@ -165,7 +165,7 @@ def concat_op(b: Builder, node: Node, *xs: Value, axis: int) -> Value:
 
 @onnx_op("Concat", since=1)
 def concat_1(b: Builder, node: Node, *xs: Value, axis: int = 1) -> Value:
-    """Import Concat of opsets 1 to 3, whose axis is 1 unless it is given."""
+    """Import Concat of opsets 1 to 3, whose default axis is 1."""
     return concat_op(b, node, *xs, axis=axis)
 
 
@@ -181,7 +181,7 @@ def split_op(
 ) -> Outputs:
     """Import Split, by sizes or into `num_outputs` parts, of which the last may be smaller.
 
-    Without either there are as many parts as outputs.
+    Without both there are as many parts as outputs.
     """
     axis = axis_in(axis, len(b.dims(x)))
     if split is not None and num_outputs is not None:
@@ -236,9 +236,10 @@ def slice_op(
     *,
     axes_: Sequence[int] | None = None,
 ) -> Value:
-    """Bounds as Python's, but a start before the first element is that element, backwards too.
+    """Import Slice: Python's bounds, except that a start before the first element means that
+    element.
 
-    Some exporters keep `axes` as an attribute.
+    Some exporters write `axes` as an attribute.
     """
     if axes_ is not None:
         if axes is not None:
@@ -275,7 +276,7 @@ def slice_1(
 
 @onnx_op("DepthToSpace", since=1)
 def depth_to_space(b: Builder, node: Node, x: Value, *, blocksize: int, mode: str = "DCR") -> Value:
-    """Import DepthToSpace: move blocks of channels to places, in DCR or CRD order."""
+    """Import DepthToSpace: move blocks of channels to spatial positions, in DCR or CRD order."""
     n, c, h, w = _image(b, x)
     s = blocksize
     if s < 1:
@@ -293,7 +294,7 @@ def depth_to_space(b: Builder, node: Node, x: Value, *, blocksize: int, mode: st
 
 @onnx_op("SpaceToDepth", since=1)
 def space_to_depth(b: Builder, node: Node, x: Value, *, blocksize: int, mode: str = "DCR") -> Value:
-    """Import SpaceToDepth: move blocks of places to channels."""
+    """Import SpaceToDepth: move spatial blocks to channels."""
     n, c, h, w = _image(b, x)
     s = blocksize
     if s < 1:
@@ -317,7 +318,7 @@ def _image(b: Builder, x: Value) -> list[Any]:
 def center_crop_pad(
     b: Builder, node: Node, x: Value, shape: Value, *, axes: Sequence[int] | None = None
 ) -> Value:
-    """Cut or zero-pad evenly on both sides; the odd element goes to the end."""
+    """Import CenterCropPad: crop or zero-pad both sides; the odd element goes to the end."""
     dims = b.dims(x)
     axes = axes_in(list(range(len(dims))) if axes is None else axes, len(dims))
     shape = known_extent(b, within(b, shape, "shape", 0), 0, len(axes), "shape")
@@ -343,13 +344,13 @@ def center_crop_pad(
 
 
 def _center_at_run_time(b: Builder, x: Value, axes: Sequence[int], shape: Value) -> Value:
-    """Gather each axis at 0..n-1 shifted by half the difference, zero outside."""
+    """Gather each axis at 0..n-1 plus half the difference, zero outside."""
     out = x
     zero = np.zeros((), b.dtype(x).np)
     for i, axis in enumerate(axes):
         wanted = element(b, shape, i)
         have = extent(b, out, axis)
-        # half the difference, rounded towards where the odd element belongs
+        # half the difference, rounded so that the odd element is at the end
         crop = b.div(b.max(b.sub(have, wanted), 0), 2)
         pad = b.div(b.max(b.sub(wanted, have), 0), 2)
         index = b.add(arange(b, wanted), b.sub(crop, pad))

@@ -39,16 +39,16 @@ from mgx_mlir.frontends.problems import NotSupported
 from mgx_mlir.frontends.values import Value
 from mgx_mlir.programs.build import Builder
 
-_SMALL = 16  # points of a transform that is written out
-_MATRIX = 512  # points of a transform that is one product with a matrix
-_MOST = 1 << 13  # points of a transform of prime length: a matrix of half a gigabyte
+_SMALL = 16  # points of an unrolled transform
+_MATRIX = 512  # points of a transform by one matmul
+_MOST = 1 << 13  # points of a transform of prime length, whose matrix has half a gigabyte
 
 
 # ---- one transform along the last axis ---------------------------------------------------------
 
 
 def _circle(places: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """cos and sin of 2 pi place / n, exact at quarter turns."""
+    """Return cos and sin of 2 pi place / n, exact at quarter turns."""
     quarters = 4 * (places % n)
     angle = quarters % n * (np.pi / (2 * n))
     cos, sin = np.cos(angle), np.sin(angle)
@@ -59,7 +59,9 @@ def _circle(places: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
 def _waves(
     b: Builder, rows: Extent, columns: Extent, n: Extent, dtype: DType
 ) -> tuple[Value, Value]:
-    """cos and sin of 2 pi j k / n for j of `rows` and k of `columns`, exact at quarter turns."""
+    """Return cos and sin of 2 pi j k / n for j of `rows` and k of `columns`, exact at quarter
+    turns.
+    """
     if isinstance(rows, int) and isinstance(columns, int) and isinstance(n, int):
         if n > _MOST:
             raise NotSupported(f"a transform of {n} points, a number without small factors")
@@ -83,19 +85,18 @@ def _waves(
 
 
 def _divisor(n: int) -> int:
-    """Return the divisor of n nearest below its root; 1 for a prime."""
+    """Return the largest divisor of n up to its square root; 1 for a prime."""
     return next(d for d in range(math.isqrt(n), 0, -1) if n % d == 0)
 
 
 def _transform(
     b: Builder, node: Node, re: Value, im: Value | None, n: Extent, out: Extent, sign: float
 ) -> tuple[Value, Value]:
-    """Return the first `out` of n frequencies of the last axis; a shorter axis is as if padded with
-    0.
+    """Return the first `out` of n frequencies of the last axis; a shorter axis is zero-padded.
 
-    One of a length with divisors p q is p-point transforms, factors, q-point transforms, where
-    the matrix would be large, or where complex numbers are few: a handful of sums, then, and a
-    prime number of points is folded. Between these one product with a matrix is fastest.
+    A length p q becomes p-point transforms, factors and q-point transforms if the matrix would be
+    large, or for few points. A prime number of few points is folded. In between, one matmul is
+    fastest.
     """
     dims = b.dims(re)
     dtype = b.dtype(re)
@@ -125,9 +126,9 @@ def _transform(
 def _folded(
     b: Builder, node: Node, re: Value, im: Value, n: int, sign: float
 ) -> tuple[Value, Value]:
-    """Return a transform of an odd number of points by matrices of half of them.
+    """Return a transform of an odd number of points by two matrices of half the size.
 
-    Points j and n - j meet the same cosines and opposite sines, and so do frequencies.
+    Points j and n - j have the same cosines and opposite sines, and so do frequencies.
     """
     last, half = len(b.dims(re)) - 1, n // 2
     waves = _circle(np.outer(np.arange(1, half + 1), np.arange(1, half + 1)), n)
@@ -136,7 +137,9 @@ def _folded(
     )
 
     def parts(x: Value) -> tuple[Value, Value, Value]:
-        """Frequency 0; what frequencies k and n - k share, and what differs in its sign."""
+        """Return frequency 0, the common part of frequencies k and n - k, and the part with
+        opposite signs.
+        """
         first = slice_(b, x, [last], [0], [1])
         low = slice_(b, x, [last], [1], [half + 1])
         high = b.reverse(slice_(b, x, [last], [half + 1], [n]), axes=[last])
@@ -159,7 +162,9 @@ def _folded(
 def _in_two_steps(
     b: Builder, node: Node, re: Value, im: Value | None, n: int, sign: float
 ) -> tuple[Value, Value]:
-    """Point j = q j1 + j2 and frequency k = k1 + p k2: along j1, times e^(i j2 k1), along j2."""
+    """Transform point j = q j1 + j2 to frequency k = k1 + p k2: along j1, times e^(i j2 k1), along
+    j2.
+    """
     dims = list(b.dims(re))
     p = _divisor(n)
     q, rank = n // p, len(dims) + 1
@@ -186,7 +191,7 @@ def _in_two_steps(
 
 
 def _real(b: Builder, node: Node, re: Value, im: Value, n: Extent) -> Value:
-    """Return the n real points of the half of a spectrum that its other half mirrors."""
+    """Return n real points from half of a spectrum; the other half mirrors it."""
     dims = b.dims(re)
     last = len(dims) - 1
     half = plus(b, quotient(b, n, 2), 1)
@@ -201,7 +206,7 @@ def _real(b: Builder, node: Node, re: Value, im: Value, n: Extent) -> Value:
 
 
 def _cut(b: Builder, x: Value, axis: int, n: Extent) -> Value:
-    """Return the first n along an axis, or all where there are fewer."""
+    """Return the first n along an axis, or all if there are fewer."""
     have = b.dims(x)[axis]
     if isinstance(n, int) and have != DYN:
         return slice_(b, x, [axis], [0], [min(n, have)])
@@ -219,7 +224,7 @@ def dft(
     rank = len(b.dims(x))
     axis = axis_in(axis, rank)
     parts = b.dims(x)[-1]
-    if parts == DYN:  # real or complex: what is not there counts as 0
+    if parts == DYN:  # real or complex: a missing imaginary part is 0
         count = extent(b, x, rank - 1)
         fits = b.logical_and(greater_equal(b, count, 1), less_equal(b, count, 2))
         count = require(b, count, fits, "a last dim of 1 or 2")
@@ -288,7 +293,12 @@ def dft_op(
         place = known(b, within(b, single(b, axis, "axis"), "axis", -rank, rank - 1))
         if not isinstance(place, int):
             other = b.not_(compare(b, "equal", place, -1))
-            place = require(b, place, other, f"an axis other than {rank - 1}, that of the parts")
+            place = require(
+                b,
+                place,
+                other,
+                f"an axis other than {rank - 1}, the axis of real and imaginary parts",
+            )
 
     def along(i: int) -> Value:
         return dft(b, node, x, size, i, bool(inverse), bool(onesided))
@@ -328,7 +338,7 @@ def stft(
     *,
     onesided: int = 1,
 ) -> Value:
-    """Frames are gathered, weighed by the window, and transformed."""
+    """Import STFT: gather frames, multiply by the window, transform."""
     if len(b.dims(signal)) == 2:
         signal = unsqueeze(b, signal, [2])
     if len(b.dims(signal)) != 3:
@@ -344,7 +354,7 @@ def stft(
     length: Extent = b.dims(signal)[1]
     if length == DYN:
         length = extent(b, signal, 1)
-    n = length if n is None else n  # the whole signal, as the standard says
+    n = length if n is None else n  # default: the whole signal
     if window is not None and frame_length is not None:
         window = _fitting(b, window, n)
     room = less_equal(b, scalar(b, n), scalar(b, length))
@@ -353,14 +363,14 @@ def stft(
     starts = b.mul(unsqueeze(b, arange(b, frames), [1]), step)
     places = b.add(starts, unsqueeze(b, arange(b, n), [0]))
     dtype = b.dtype(signal)
-    found = convert(b, b.gather(signal, places, axis=1), wide(dtype))  # batch, frame, place, part
+    found = convert(b, b.gather(signal, places, axis=1), wide(dtype))  # batch, frame, sample, part
     if window is not None:
         found = b.mul(found, unsqueeze(b, convert(b, window, b.dtype(found)), [1]))
     return convert(b, dft(b, node, found, n, 2, False, bool(onesided)), dtype)
 
 
 def _fitting(b: Builder, window: Value, n: Extent) -> Value:
-    """Return the window, which has one weight for each sample of a frame."""
+    """Return the window, with one weight for each sample of a frame."""
     have = b.dims(window)[0]
     if have != DYN and isinstance(n, int):
         if have != n:
@@ -385,7 +395,7 @@ def mel_weight_matrix(
     *,
     output_datatype: int = 1,
 ) -> Value:
-    """Triangles over the bins of a spectrum, their corners evenly apart on the mel scale."""
+    """Import MelWeightMatrix: triangles over a spectrum's bins, evenly spaced on the mel scale."""
     kind = cast_number(output_datatype)
     bins = _at_least_one(b, mel_bins, "num_mel_bins")
     points = _at_least_one(b, dft_length, "dft_length")

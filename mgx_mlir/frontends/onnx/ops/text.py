@@ -34,7 +34,9 @@ def tf_idf_vectorizer(
     pool_strings: Sequence[str] | None = None,
     weights: Sequence[float] | None = None,
 ) -> Value:
-    """For each length and skip, windows of the sequence are compared with all n-grams at once."""
+    """Import TfIdfVectorizer: for each length and skip, compare all windows with all n-grams at
+    once.
+    """
     if pool_strings:
         x, pool = numbers_of(x, pool_strings)
     else:
@@ -65,7 +67,7 @@ def tf_idf_vectorizer(
     if mode != "TF" and weights:
         if len(weights) != total:
             raise ModelError(f"expected {total} weights, got {len(weights)}")
-        # a weight belongs to an n-gram, whose column ngram_indexes gives
+        # weights belong to n-grams; ngram_indexes has their columns
         scales = np.ones(columns, np.float32)
         scales[list(ngram_indexes)] = np.array(weights, np.float32)
         out = b.mul(out, b.literal(scales))
@@ -75,7 +77,7 @@ def tf_idf_vectorizer(
 def _grams(
     pool: np.ndarray, counts: Sequence[int], least: int, most: int
 ) -> list[tuple[int, np.ndarray]]:
-    """Return (number of the first, n-grams x n) for each length that counts."""
+    """Return (number of the first, n-grams x n) for each counted length."""
     found, first = [], 0
     ends = [*counts[1:], pool.size]
     for size, (begin, end) in enumerate(zip(counts, ends, strict=True), 1):
@@ -89,12 +91,12 @@ def _grams(
 
 
 def _count(b: Builder, x: Value, table: np.ndarray, length: Extent, skips: int) -> Value | None:
-    """Return how often each n-gram occurs in each row, with up to `skips` places between its
+    """Return how often each n-gram occurs in each row, with up to `skips` elements between its
     items.
     """
     size = table.shape[1]
     total = None
-    limits.parts(skips, "places that are skipped")
+    limits.parts(skips, "skipped elements")
     for step in range(1, 2 if size == 1 else skips + 2):
         starts = minus(b, length, step * (size - 1))
         if not isinstance(starts, int):

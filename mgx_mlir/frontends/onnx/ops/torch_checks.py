@@ -1,4 +1,4 @@
-"""Checks of values that programs of PyTorch hold: assertions, and limits of indices."""
+"""Importers of torch value checks: assertions, and limits of indices."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ DOMAIN = "mgx_mlir.torch"
 def require_condition(
     b: Builder, node: Node, x: Value, condition: Value, *, expected: str = ""
 ) -> Value:
-    """Import Require: x, in a run that ends with an error unless the condition holds."""
+    """Import Require: return x; the run fails unless the condition holds."""
     if not b.dtype(condition).is_bool:
         condition = b.not_(compare(b, "equal", condition, 0))
-    b.operator = ""  # no operator of the model's is to blame
+    b.operator = ""  # no operator of the model causes this error
     return require(b, x, all_true(b, condition), f"the model's assertion to hold: {expected}")
 
 
@@ -38,7 +38,7 @@ def within_limits(
     what: str = "indices",
     operator: str = "",
 ) -> Value:
-    """Import Within: x, whose elements lie in [low, n), or in [-n, n) where they wrap.
+    """Import Within: return x; its elements lie in [low, n), or in [-n, n) if they wrap.
 
     n: the extent of `of` along `dim`, or the number `below`; without both there is no limit.
     """

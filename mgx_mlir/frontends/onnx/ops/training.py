@@ -16,7 +16,7 @@ Step = Callable[..., tuple[Value, ...]]
 
 
 def _each(values: Sequence[Value], kinds: int, step: Step) -> list[Value]:
-    """`step` on each tensor with its gradient and states; results grouped by kind."""
+    """Apply `step` to each tensor with its gradient and states; group the results by kind."""
     if not values or len(values) % kinds:
         raise ModelError(f"expected {kinds} tensors for each optimized one, got {len(values)}")
     n = len(values) // kinds
@@ -39,7 +39,7 @@ def adagrad(
     epsilon: float = 1e-6,
     norm_coefficient: float = 0.0,
 ) -> Outputs:
-    """Import Adagrad: one step of the optimiser, for each group of tensors."""
+    """Import Adagrad: one step of the optimizer for each group of tensors."""
     rate = b.div(r, b.add(b.mul(convert(b, t, b.dtype(r)), decay_factor), 1))
 
     def step(x: Value, g: Value, h: Value) -> tuple[Value, ...]:
@@ -65,7 +65,7 @@ def adam(
     norm_coefficient: float = 0.0,
     norm_coefficient_post: float = 0.0,
 ) -> Outputs:
-    """Import Adam: one step of the optimiser, for each group of tensors."""
+    """Import Adam: one step of the optimizer for each group of tensors."""
     count = convert(b, t, b.dtype(r))
     started = compare(b, "greater", t, 0)
     powers = [b.sub(number(b, 1, r), b.pow(number(b, v, r), count)) for v in (alpha, beta)]
@@ -97,7 +97,7 @@ def momentum(
     mode: str,
     norm_coefficient: float,
 ) -> Outputs:
-    """Import Momentum: one step of the optimiser, standard or Nesterov's."""
+    """Import Momentum: one step of the optimizer, standard or Nesterov's."""
     if mode not in ("standard", "nesterov"):
         raise ModelError(f"attribute 'mode' expected standard or nesterov, got {mode}")
     first = b.not_(compare(b, "greater", t, 0))

@@ -1,7 +1,7 @@
-"""Ensembles of decision trees (ai.onnx.ml): TreeEnsemble and its older two forms.
+"""Ensembles of decision trees (ai.onnx.ml): TreeEnsemble and its two older forms.
 
-The nodes of all trees are one list of each of their fields; a leaf leads to itself. Other ways to
-compare than `<=` become nodes that ask that, so that `tree_leaves` and `tree_sums` walk.
+The nodes of all trees are stored as one list per field; a leaf's children are itself. Other
+comparisons than `<=` are rewritten to nodes with `<=`, which `tree_leaves` and `tree_sums` support.
 """
 
 from __future__ import annotations
@@ -44,13 +44,15 @@ _MODES = (
     "BRANCH_MEMBER",
 )  # fmt: skip
 _AGGREGATES = ("AVERAGE", "SUM", "MIN", "MAX")
-_DEEPEST = 4096  # levels
-_MOST_OUTPUTS = 64  # whose sums are kept while trees are walked
+_DEEPEST = 4096  # most levels of a tree
+_MOST_OUTPUTS = 64  # most outputs whose sums are accumulated while trees are traversed
 
 
 @dataclass
 class _Forest:
-    """Nodes of all trees, leaves among them; `weights` (nodes, outputs) and which are stated."""
+    """Nodes of all trees, including leaves; `weights` (nodes, outputs), and which of them are
+    set.
+    """
 
     feature: np.ndarray
     split: np.ndarray
@@ -64,7 +66,7 @@ class _Forest:
     members: dict[int, np.ndarray] = field(default_factory=dict)
 
     def depth(self) -> int:
-        """Return how many steps it takes until every row is at a leaf."""
+        """Return the number of steps after which every row is at a leaf."""
         at, steps = np.unique(self.roots), 0
         while True:
             nodes = np.arange(len(self.true))
@@ -73,15 +75,15 @@ class _Forest:
                 return steps
             steps += 1
             if steps > min(len(self.true), _DEEPEST):
-                raise ModelError(f"trees of more than {_DEEPEST} levels, or in circles")
+                raise ModelError(f"trees of more than {_DEEPEST} levels, or with cycles")
             at = np.unique(np.concatenate([self.true[inner], self.false[inner]]))
 
 
 def _asking_at_most(forest: _Forest, dtype: DType) -> _Forest:
-    """Return trees that come to the same leaves, whose nodes all ask whether `x <= split`.
+    """Return equivalent trees, whose nodes all test `x <= split`.
 
-    `x < v` is `x <= u` of the number u below v, and what is not `<=` or `<` has its branches the
-    other way round, NaN too. `x == v` takes two nodes, for each member of a set.
+    `x < v` becomes `x <= u` with u the number before v. Other comparisons swap their branches, also
+    for NaN. `x == v` takes two nodes for each member of a set.
     """
     n = len(forest.mode)
     mode, inner = forest.mode, np.arange(n) != forest.true
@@ -118,7 +120,7 @@ def _asking_at_most(forest: _Forest, dtype: DType) -> _Forest:
         out.split[i] = values[0]
         out.true[i] = added(feature, _below(values[:1])[0], following, yes, False)
         out.false[i] = following
-        out.missing[i] &= mode[i] != 5  # a NaN is not equal, whatever else is said of it
+        out.missing[i] &= mode[i] != 5  # NaN equals nothing, whatever the node says
     more = [np.array(column) for column in zip(*rows, strict=True)]
     for name, values in zip(("feature", "split", "true", "false", "missing"), more, strict=True):
         own = getattr(out, name)
@@ -131,10 +133,12 @@ def _asking_at_most(forest: _Forest, dtype: DType) -> _Forest:
 
 
 def _below(values: np.ndarray) -> np.ndarray:
-    """Return the numbers before these; NaN before the lowest, which nothing is at most."""
+    """Return the number before each of these; NaN for the lowest, so that the test is always
+    false.
+    """
     lowest = np.array(-np.inf, values.dtype)
     found = np.nextafter(values, lowest)
-    least = -np.finfo(values.dtype).tiny  # compiled code takes what is nearer to 0 for 0
+    least = -np.finfo(values.dtype).tiny  # compiled code flushes subnormal numbers to 0
     found = np.where((found < 0) & (found > least), least, found)
     return np.where(values == lowest, np.array(np.nan, values.dtype), found)
 
@@ -142,8 +146,8 @@ def _below(values: np.ndarray) -> np.ndarray:
 def _by_output(forest: _Forest) -> tuple[_Forest, np.ndarray] | None:
     """Return trees of one output each, one column of weights, and the roots by outputs.
 
-    None where trees have several outputs, or outputs too different numbers of trees. Where they
-    differ, a leaf that weighs nothing stands for the trees that others have more.
+    None if trees have several outputs, or if the outputs' numbers of trees differ too much. Missing
+    trees are leaves of weight 0.
     """
     outputs = forest.weights.shape[1]
     if outputs == 1:
@@ -191,7 +195,7 @@ def _by_output(forest: _Forest) -> tuple[_Forest, np.ndarray] | None:
 
 
 def _tables(b: Builder, forest: _Forest) -> list[Value]:
-    """Return what `tree_leaves` walks along: roots, nodes and splits."""
+    """Return the operands of `tree_leaves`: roots, nodes and splits."""
     columns = [forest.feature, forest.true, forest.false]
     columns += [forest.missing] if forest.missing.any() else []
     nodes = np.stack([c.astype(np.int32) for c in columns], axis=1)
@@ -199,7 +203,7 @@ def _tables(b: Builder, forest: _Forest) -> list[Value]:
 
 
 def _with_features(b: Builder, x: Value, forest: _Forest) -> Value:
-    """Return rows that have each feature that nodes ask for."""
+    """Return rows that have every feature that nodes test."""
     if forest.feature.size and forest.feature.min() < 0:
         raise ModelError(f"expected features of 0 or more, got {forest.feature.min()}")
     count = b.dims(x)[1]
@@ -213,7 +217,7 @@ def _with_features(b: Builder, x: Value, forest: _Forest) -> Value:
 
 
 def _aggregated(b: Builder, x: Value, forest: _Forest, how: str, base: np.ndarray) -> Value:
-    """Return the outputs (rows, outputs): what the leaves of a row weigh together."""
+    """Return the outputs (rows, outputs): the aggregated weights of a row's leaves."""
     x = _with_features(b, x, forest)
     forest = _asking_at_most(forest, b.dtype(x))
     tables, depth = _tables(b, forest), forest.depth()
@@ -318,7 +322,7 @@ def tree_ensemble(
 
 
 def _sets(values: np.ndarray) -> list[np.ndarray]:
-    """Return the sets that NaNs end."""
+    """Return the sets, which end with NaN."""
     ends = np.flatnonzero(np.isnan(values.astype(np.float64)))
     return [part[~np.isnan(part)] for part in np.split(values, ends + 1) if len(part)]
 
@@ -332,7 +336,7 @@ def _check(fits: bool | np.bool_, what: str) -> None:
 
 
 def _given(*choices: ArrayLike | None) -> np.ndarray | None:
-    """Return the first of the forms of an attribute that is given."""
+    """Return the first form of an attribute that is set."""
     for c in choices:
         if c is not None and np.size(c):
             return np.asarray(c).reshape(-1)
@@ -340,7 +344,7 @@ def _given(*choices: ArrayLike | None) -> np.ndarray | None:
 
 
 def _forest(a: dict[str, Any], kind: np.dtype, outputs: int, what: str) -> _Forest:
-    """Return a forest of nodes by tree and number in it, as the older operators state it."""
+    """Return a forest from nodes by tree and number, the form of the older operators."""
     trees, numbers = a["nodes_treeids"] or [], a["nodes_nodeids"] or []
     n = len(trees)
     place = {key: i for i, key in enumerate(zip(trees, numbers, strict=False))}
@@ -396,7 +400,7 @@ def _forest(a: dict[str, Any], kind: np.dtype, outputs: int, what: str) -> _Fore
 
 @dataclass(frozen=True)
 class NodeAttributes(Attributes):
-    """The nodes of the trees, an entry of each list to a node."""
+    """Attributes of the trees' nodes; each list has one entry per node."""
 
     nodes_falsenodeids: Sequence[int] | None = None
     nodes_featureids: Sequence[int] | None = None
@@ -464,7 +468,9 @@ def tree_ensemble_classifier(
     nodes: NodeAttributes,
     post_transform: str = "NONE",
 ) -> Outputs:
-    """(label, scores). Two classes of which the leaves score one: the other's is what is left."""
+    """Import TreeEnsembleClassifier: (label, scores). If the leaves score one of two classes, the
+    other has the rest.
+    """
     given = {**locals(), **vars(nodes)}
     labels = labels_of(classlabels_int64s, classlabels_strings)
     x = features(b, x)
@@ -478,7 +484,7 @@ def tree_ensemble_classifier(
         label = best_label(b, scores, labels, classlabels_strings)
         return label, convert(b, transformed(b, scores, post_transform), FLOAT)
     forest.weights, forest.stated = forest.weights[:, scored], forest.stated[:, scored]
-    # two base values: the second is that of the positive class
+    # the second of two base values belongs to the positive class
     score = _aggregated(b, x, forest, "SUM", base[-1:])
     positive = bool((forest.weights >= 0).all())
     label = two_labels(b, score, 0.5 if positive else 0.0, labels, classlabels_strings)

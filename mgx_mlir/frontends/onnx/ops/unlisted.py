@@ -1,5 +1,6 @@
-"""Operators that models have without a domain and ONNX does not list: withdrawn ones, and those
-that quantisers (Brevitas, Quark) and PyTorch's exporter of Caffe2 write."""
+"""Operators without a domain that ONNX does not list: withdrawn ones, and those of quantisers
+(Brevitas, Quark) and PyTorch's Caffe2 exporter.
+"""
 
 from __future__ import annotations
 
@@ -57,8 +58,9 @@ def constant_fill(
     shape: Sequence[int] = (),
     value: float = 0.0,
 ) -> Value:
-    """Import ConstantFill, withdrawn from ONNX: one number, of dims that are stated, of an input
-    or in its elements."""
+    """Import ConstantFill, withdrawn from ONNX: one number, with stated dims, an input's dims, or
+    dims in an input's elements.
+    """
     kind = cast_number(dtype)
     if x is None:
         if input_as_shape:
@@ -94,7 +96,8 @@ def aten(
     padding_idx: int = -1,
 ) -> Value:
     """Import ATen's embedding_bag of one bag: rows of a table, reduced to their sum, mean (mode 1)
-    or maximum (2)."""
+    or maximum (2).
+    """
     if operator != "embedding_bag":
         raise NotSupported(f"operator {operator}")
     if len(inputs) != 3 or any(v is None for v in inputs):
@@ -116,7 +119,7 @@ def aten(
 
 
 def _blocks(b: Builder, x: Value, axis: int, size: int) -> Value:
-    """Split an axis into blocks, {.., blocks, size, ..}; what the last one lacks are zeros."""
+    """Split an axis into blocks, {.., blocks, size, ..}; the last block is zero-padded."""
     dims = static_dims(b, x, "blocks of one scale")
     if size < 1:
         raise ModelError(f"expected blocks of 1 or more, got {size}")
@@ -129,8 +132,7 @@ def _blocks(b: Builder, x: Value, axis: int, size: int) -> Value:
 
 
 def _scales(b: Builder, x: Value, axis: int, size: int) -> Value:
-    """Return a power of two for each block, its extent along `axis` the number of blocks:
-    2**(floor(log2(largest magnitude)) - 2).
+    """Return a power of two for each block along `axis`: 2**(floor(log2(largest magnitude)) - 2).
 
     A block of zeros has the scale 2**-127, the least of MXFP4's.
     """
@@ -152,7 +154,7 @@ def dynamic_scale(
     scale_selection_method: str = "floor",
     zero_point_selection_method: str = "None",
 ) -> Value:
-    """Import Brevitas' DynamicScale for MXFP4: a power of two for each block, in x's type."""
+    """Import Brevitas' DynamicScale for MXFP4: a power of two per block, in x's type."""
     methods = scale_selection_method, zero_point_selection_method
     if output_dtype != FP4 or methods != ("floor", "None"):
         raise NotSupported(f"output_dtype {output_dtype} with methods {', '.join(methods)}")
@@ -171,8 +173,9 @@ def mx_quantize_dequantize(
     element_dtype: str = "fp4_e2m1",
     rounding_mode: int = 2,
 ) -> Value:
-    """Import Quark's MXQuantizeDequantize for MXFP4: x as 4-bit floats times a power of two for
-    each block, ties to even, the largest of them beyond it."""
+    """Import Quark's MXQuantizeDequantize for MXFP4: x rounded to 4-bit floats times a power of two
+    per block. Ties go to even; larger magnitudes saturate.
+    """
     if element_dtype != "fp4_e2m1" or rounding_mode != 2:
         raise NotSupported(f"element_dtype {element_dtype} with rounding_mode {rounding_mode}")
     dims, dtype = static_dims(b, x, "blocks of one scale"), b.dtype(x)

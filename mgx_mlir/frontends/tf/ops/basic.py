@@ -16,7 +16,7 @@ from mgx_mlir.programs.build import Builder
 
 @tf_op("Const", "HostConst")
 def const(b: Builder, node: Node, *, dtype: DType | int, value: np.ndarray) -> Outputs:
-    """Import Const; strings are kept while the model is read."""
+    """Import Const; strings exist only during import."""
     if value.dtype == object:
         return Strings(value)
     if value.dtype.kind == "c":
@@ -28,7 +28,7 @@ def const(b: Builder, node: Node, *, dtype: DType | int, value: np.ndarray) -> O
 
 @tf_op("Placeholder", "PlaceholderV2")
 def placeholder(b: Builder, node: Node, *, dtype: DType | int, shape: object = None) -> Outputs:
-    """Pass over placeholders: an input has a value already."""
+    """Refuse a placeholder that is no input: inputs already have values."""
     raise ModelError("this placeholder is not among the inputs")
 
 
@@ -52,5 +52,5 @@ def identity_n(b: Builder, node: Node, *xs: Value) -> Outputs:
 
 @tf_op("CheckNumerics", raw=True)
 def check_numerics(b: Builder, node: Node, x: Value) -> Value:
-    """Leave out the check: it is an effect, which an inference graph has none of."""
+    """Import CheckNumerics as identity: the check is an effect, and inference graphs have none."""
     return x

@@ -17,7 +17,7 @@ from mgx_mlir.programs.build import Builder
 
 
 def cast(b: Builder, x: Value, dtype: DType) -> Value:
-    """C's conversion, but that floats beyond an integer type saturate and NaN becomes 0."""
+    """Cast as C does, except that floats beyond an integer type saturate and NaN becomes 0."""
     source = b.dtype(x)
     if source is dtype:
         return x
@@ -36,9 +36,7 @@ def cast_op(b: Builder, node: Node, x: Value, *, DstT: DType, Truncate: bool = F
 
 @tf_op("Bitcast")
 def bitcast(b: Builder, node: Node, x: Value, *, type: DType) -> Value:
-    """Read the bits as another type: a wider one takes up the last axis, a narrower one adds
-    one.
-    """
+    """Import Bitcast: a wider type consumes the last axis, a narrower one adds an axis."""
     source, target = b.dtype(x), type
     if BOOL in (source, target):
         raise NotSupported("bool elements")
@@ -71,7 +69,7 @@ def bitwise_and(b: Builder, node: Node, x: Value, y: Value) -> Value:
 
 @tf_op("BitwiseOr")
 def bitwise_or(b: Builder, node: Node, x: Value, y: Value) -> Value:
-    """x | y = (x - (x & y)) + y, which wraps nowhere."""
+    """Return x | y = (x - (x & y)) + y, which never wraps."""
     return b.add(b.sub(x, b.bitwise_and(x, y)), y)
 
 
@@ -91,7 +89,7 @@ def invert(b: Builder, node: Node, x: Value) -> Value:
 
 
 def _powers(b: Builder, x: Value, y: Value) -> Value:
-    """2 to the power of a shift within [0, bits); for signed types the last one wraps."""
+    """Return 2 to the power of a shift within [0, bits); the last one of a signed type wraps."""
     dtype = b.dtype(x)
     table = np.array([1 << i for i in range(dtype.bits)], np.uint64).astype(dtype.np)
     count = b.max(b.min(convert(b, y, INT64), dtype.bits - 1), 0)
@@ -100,13 +98,13 @@ def _powers(b: Builder, x: Value, y: Value) -> Value:
 
 @tf_op("LeftShift")
 def left_shift(b: Builder, node: Node, x: Value, y: Value) -> Value:
-    """Shift by a product that wraps; shifts are kept below the width."""
+    """Import LeftShift by a product that wraps; shifts are clamped below the width."""
     return b.mul(x, _powers(b, x, y))
 
 
 @tf_op("RightShift")
 def right_shift(b: Builder, node: Node, x: Value, y: Value) -> Value:
-    """Division by a power of 2 rounded down; by the power that no signed type holds: the sign."""
+    """Import RightShift: division by a power of 2, rounded down; for the largest shift the sign."""
     dtype = b.dtype(x)
     power = _powers(b, x, y)
     if dtype.is_unsigned:
@@ -118,7 +116,7 @@ def right_shift(b: Builder, node: Node, x: Value, y: Value) -> Value:
 
 @tf_op("PopulationCount")
 def population_count(b: Builder, node: Node, x: Value) -> Value:
-    """Byte by byte from a table."""
+    """Import PopulationCount, by a table of bytes."""
     dtype = b.dtype(x)
     word = _unsigned(dtype)
     whole = unsqueeze(b, b.bit_cast(x, target_type=word), [len(b.dims(x))])

@@ -41,7 +41,7 @@ from mgx_mlir.programs.build import Builder
 def _kept(
     b: Builder, boxes: Value, scores: Value, most: Value, iou: Value, score: Value | None
 ) -> Value:
-    """Return the numbers of the boxes that stay, best first, as i64."""
+    """Return the indices of the remaining boxes, best first, as i64."""
     if len(b.dims(boxes)) != 2 or len(b.dims(scores)) != 1:
         raise ModelError("expected boxes of rank 2 and scores of rank 1")
     iou = single(b, iou, "threshold")
@@ -83,12 +83,12 @@ def non_max_suppression_v2(
 def non_max_suppression_v3(
     b: Builder, node: Node, boxes: Value, scores: Value, most: Value, iou: Value, score: Value
 ) -> Value:
-    """Import NonMaxSuppressionV3, with a least score."""
+    """Import NonMaxSuppressionV3, with a score threshold."""
     return convert(b, _kept(b, boxes, scores, most, iou, score), INT32)
 
 
 def _padded(b: Builder, v: Value, most: Value, wanted: bool) -> Value:
-    """With zeros behind it up to `most` elements."""
+    """Pad with zeros to `most` elements."""
     if not wanted:
         return v
     [count] = elements(b, most)
@@ -154,9 +154,9 @@ def combined_non_max_suppression(
     pad_per_class: bool = False,
     clip_boxes: bool = True,
 ) -> Outputs:
-    """Suppression class by class, then the best of all classes of each image.
+    """Import CombinedNonMaxSuppression: by class, then the best of all classes of each image.
 
-    What stays is marked in a table {image, class, box}; the others count as minus infinity.
+    Remaining boxes are marked in a table {image, class, box}; the others have a score of -inf.
     """
     if len(b.dims(boxes)) != 4 or len(b.dims(scores)) != 3:
         raise ModelError("expected boxes of rank 4 and scores of rank 3")

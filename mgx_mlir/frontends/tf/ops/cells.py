@@ -1,4 +1,4 @@
-"""Recurrent cells that TensorFlow has as one operator, and BlockLSTM, a run of them."""
+"""Recurrent cells that are one operator in TensorFlow, and BlockLSTM, a sequence of them."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _lstm(
     clip: float,
     order: str,
 ) -> tuple[Value, ...]:
-    """One step; `order` is that of the gates in the weights."""
+    """Return one LSTM step; `order` is the order of the gates in the weights."""
     parts = dict(zip(order, _gates(b, x, h_prev, w, bias, 4), strict=True))
     i, f, o = parts["i"], parts["f"], parts["o"]
     if forget_bias:
@@ -91,7 +91,7 @@ def _run(
     clip: float,
     order: str,
 ) -> tuple[Value, ...]:
-    """Run a step for each element of axis 0; behind `steps` of them the results are 0."""
+    """Run a step for each element of axis 0; results after `steps` of them are 0."""
     count = b.dims(x)[0]
     [limit] = elements(b, steps)
     if count == DYN or not isinstance(limit, int):

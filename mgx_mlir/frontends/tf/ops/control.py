@@ -51,7 +51,9 @@ def case(
 def while_op(
     b: Builder, node: Node, *inputs: Held, cond: FunctionRef, body: FunctionRef
 ) -> list[Held]:
-    """Carry what the body changes; what it only hands on is read from outside of the loop."""
+    """Import While: carry the values that the body changes; values that it only passes on are
+    captured.
+    """
     function = node.signature(body)
     kept = _handed_on(function)
     changing = [i for i in range(len(inputs)) if i not in kept]
@@ -79,7 +81,7 @@ def while_op(
 
 
 def _handed_on(function: schema.Function) -> set[int]:
-    """Return the numbers of the arguments that a function gives back as they are."""
+    """Return the indices of arguments that a function returns unchanged."""
     body = Body(function.node_def, function)
     out = set()
     for i, (given, a) in enumerate(

@@ -1,4 +1,4 @@
-"""Convolutions, their transposes, and the bias behind them."""
+"""Convolutions, transposed convolutions, and bias."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from mgx_mlir.programs.build import Builder
 
 @dataclass(frozen=True)
 class ConvAttributes(Attributes):
-    """The window of a convolution."""
+    """Attributes of a convolution's window."""
 
     strides: Sequence[int]
     padding: str
@@ -32,7 +32,7 @@ class ConvAttributes(Attributes):
 def _convolve(
     b: Builder, node: Node, x: Value, weights: Value, group: int | None, a: ConvAttributes
 ) -> Value:
-    """Weights are (out, in / group, kernel..)."""
+    """Return a convolution; weights are (out, in / group, kernel..)."""
     last = node.channels_last(a.data_format)
     rank = len(b.dims(x))
     kernel = static_dims(b, weights, "filter")[2:]
@@ -61,7 +61,9 @@ def _filter(b: Builder, w: Value) -> Value:
 
 
 def _depthwise_filter(b: Builder, w: Value) -> tuple[Value, int]:
-    """(height, width, channel, number) -> (channel * number, 1, height, width); the channels."""
+    """(height, width, channel, number) -> (channel * number, 1, height, width); return it and the
+    channels.
+    """
     dims = static_dims(b, w, "filter")
     if len(dims) != 4:
         raise ModelError(f"filter expected rank 4, got {len(dims)}")
@@ -78,7 +80,7 @@ def conv(b: Builder, node: Node, x: Value, w: Value, *, window: ConvAttributes) 
 
 @tf_op("DepthwiseConv2dNative")
 def depthwise_conv(b: Builder, node: Node, x: Value, w: Value, *, window: ConvAttributes) -> Value:
-    """Give every channel filters of its own: (kernel.., channel, number)."""
+    """Import DepthwiseConv2dNative: separate filters per channel, (kernel.., channel, number)."""
     weights, channels = _depthwise_filter(b, w)
     return _convolve(b, node, x, weights, channels, window)
 
@@ -87,8 +89,8 @@ def depthwise_conv(b: Builder, node: Node, x: Value, w: Value, *, window: ConvAt
 def conv_transpose(
     b: Builder, node: Node, sizes: Value, w: Value, x: Value, *, window: ConvAttributes
 ) -> Value:
-    """Return the gradient of a convolution from dims `sizes`: the transposed convolution of `x`."""
-    # the weights: (channels of x, channels of the result, kernel..)
+    """Import Conv2DBackpropInput: the transposed convolution of `x` to dims `sizes`."""
+    # weights: (channels of x, channels of the result, kernel..)
     return _transposed(b, node, sizes, _filter(b, w), 1, x, window)
 
 
@@ -96,7 +98,7 @@ def conv_transpose(
 def depthwise_conv_transpose(
     b: Builder, node: Node, sizes: Value, w: Value, x: Value, *, window: ConvAttributes
 ) -> Value:
-    """Import DepthwiseConv2dNativeBackpropInput: a transposed convolution by channels."""
+    """Import DepthwiseConv2dNativeBackpropInput: a depthwise transposed convolution."""
     weights, channels = _depthwise_filter(b, w)
     return _transposed(b, node, sizes, weights, channels, x, window)
 
@@ -110,9 +112,7 @@ def _transposed(
     x: Value,
     a: ConvAttributes,
 ) -> Value:
-    """Return the whole result of the transposed convolution, then the part that `sizes` asks
-    for.
-    """
+    """Return the part `sizes` of the whole transposed convolution."""
     last, explicit = node.channels_last(a.data_format), a.explicit_paddings
     rank = len(b.dims(x))
     n = rank - 2
@@ -142,7 +142,7 @@ def _transposed(
         ends = [s + w for s, w in zip(begin, static, strict=True)]
         full = slice_(b, full, list(range(2, rank)), begin, ends)
         return to_last(b, full) if last else full
-    # a window that starts last leaves up to stride - 1 elements behind it
+    # up to stride - 1 elements follow the last window
     full = b.pad(full, pads=[0] * (n + 4) + [s - 1 for s in stride])
     if a.padding == "SAME":
         inner = extents(b, x)[2:]
@@ -168,7 +168,7 @@ def _transposed(
 def bias_add(
     b: Builder, node: Node, x: Value, bias: Value, *, data_format: str | None = None
 ) -> Value:
-    """Return the bias runs along the channels: the last axis, or axis 1."""
+    """Import BiasAdd: a bias along the channels, the last axis or axis 1."""
     rank = len(b.dims(x))
     if rank < 2 or len(b.dims(bias)) != 1:
         raise ModelError(f"expected a value of rank 2 or more and a vector, got ranks {rank} and "

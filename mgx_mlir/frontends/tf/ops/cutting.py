@@ -48,12 +48,12 @@ from mgx_mlir.frontends.tf.registry import tf_op
 from mgx_mlir.frontends.values import Outputs, Value
 from mgx_mlir.programs.build import Builder
 
-FAR = 2**62  # beyond every extent
+FAR = 2**62  # larger than every extent
 
 
 @dataclass(frozen=True)
 class _Cut:
-    """Cut of StridedSlice along one axis of its input; `None`: the axis stays as it is."""
+    """Part of StridedSlice for one input axis; `None`: the whole axis."""
 
     axis: int
     begin: Extent
@@ -78,7 +78,7 @@ class _Masks:
 def _plan(
     rank: int, begins: list[Extent], ends: list[Extent], steps: list[Extent], m: _Masks
 ) -> tuple[list[_Cut], list[int | None]]:
-    """Return the cuts, and the result's axes: an axis of the input, or None for a new one."""
+    """Return the slices, and the result's axes: an axis of the input, or None for a new one."""
     n = len(begins)
     dots = [i for i in range(n) if _bit(m.ellipsis, i)]
     if len(dots) > 1:
@@ -158,7 +158,7 @@ def strided_slice_op(
         axes, starts, stops, jumps = (list(v) for v in zip(*at, strict=True))
         x = slice_known(b, x, starts, stops, axes, jumps)
     kept = list(range(rank))
-    for c in reversed(shrunk):  # the last axis first: those before keep their numbers
+    for c in reversed(shrunk):  # the last axis first, so that earlier axes keep their numbers
         if isinstance(c.begin, int):
             x = squeeze(b, x, [kept.index(c.axis)])
         else:
@@ -180,7 +180,7 @@ def _single(begin: int, d: int) -> tuple[int, int]:
 
 @tf_op("Slice")
 def slice_op(b: Builder, node: Node, x: Value, begin: Value, size: Value) -> Value:
-    """`size` elements from `begin`, -1 for all that are left."""
+    """Import Slice: `size` elements from `begin`; -1 takes all remaining ones."""
     rank = len(b.dims(x))
     if rank == 0:
         return x
@@ -216,7 +216,7 @@ def slice_op(b: Builder, node: Node, x: Value, begin: Value, size: Value) -> Val
 
 
 def _stated(b: Builder, x: Value, sizes: dict[int, int]) -> Value:
-    """Return `x`, some of whose extents are known although it was cut at run time."""
+    """Return `x` with the extents that are known although it was sliced at run time."""
     if not sizes:
         return x
     dims: list[Extent] = [sizes.get(i, d) for i, d in enumerate(b.dims(x))]
@@ -246,7 +246,7 @@ def split(b: Builder, node: Node, axis: Value, x: Value, *, num_split: int) -> O
 def split_v(
     b: Builder, node: Node, x: Value, sizes: Value, axis: Value, *, num_split: int
 ) -> Outputs:
-    """Import SplitV by sizes, of which one may be -1, or known only at run time."""
+    """Import SplitV by sizes, one of which may be -1, or by run-time sizes."""
     dims = b.dims(x)
     at = axis_in(node.ints(axis, "split_dim")[0], len(dims))
     known = b.const(sizes)
@@ -296,7 +296,7 @@ def unpack(b: Builder, node: Node, x: Value, *, num: int, axis: int = 0) -> Outp
 
 @tf_op("ReverseV2")
 def reverse_v2(b: Builder, node: Node, x: Value, axes: Value) -> Value:
-    """Import ReverseV2: reverse along axes known now."""
+    """Import ReverseV2: reverse along static axes."""
     return _flipped(b, x, axes_in(node.ints(axes, "axis"), len(b.dims(x))))
 
 
@@ -314,7 +314,7 @@ def _flipped(b: Builder, x: Value, axes: Sequence[int]) -> Value:
 def reverse_sequence(
     b: Builder, node: Node, x: Value, lengths: Value, *, seq_dim: int, batch_dim: int = 0
 ) -> Value:
-    """Return the first length[b] steps of each batch back to front: step t reads length - 1 - t."""
+    """Import ReverseSequence: reverse the first length[b] steps; step t reads length - 1 - t."""
     rank = len(b.dims(x))
     batch, time = axis_in(batch_dim, rank), axis_in(seq_dim, rank)
     if batch == time:
@@ -331,7 +331,7 @@ def reverse_sequence(
 
 @tf_op("Roll")
 def roll(b: Builder, node: Node, x: Value, shift: Value, axis: Value) -> Value:
-    """Element i goes to i + shift, around the end."""
+    """Import Roll: element i moves to i + shift, modulo the extent."""
     rank = len(b.dims(x))
     axes = [axis_in(a, rank) for a in node.ints(axis, "axis")]
     shifts = elements(b, shift, len(axes))
@@ -384,7 +384,7 @@ def pad_v2(b: Builder, node: Node, x: Value, paddings: Value, value: Value) -> V
 
 
 def padded(b: Builder, x: Value, pairs: Sequence[tuple[Extent, Extent]], value: Value) -> Value:
-    """Known amounts of a number that f64 holds are one pad; else one gather per axis."""
+    """Pad by known amounts as one op if f64 holds the value; else one gather per axis."""
     if not pairs:
         return x
     number = b.const(value)
@@ -408,10 +408,10 @@ def around_windows(
     stride: Sequence[int],
     value: float = 0,
 ) -> Value:
-    """Return `x` {N, s.., C} with `value` around it as `padding`, SAME or VALID, wants it.
+    """Pad `x` {N, s.., C} with `value` for windows with `padding`, SAME or VALID.
 
-    An extent that no window fits in gives none, as in TensorFlow, where its quotient with the
-    stride is 0. Less is an error, of the run where only that knows the extent.
+    An extent too small for a window gives an empty result, as in TensorFlow, if the output size
+    rounds to 0. A smaller extent is an error, at run time if it is dynamic.
     """
     dims = extents(b, x)[1:-1]
     check_rank(dims, len(window))
@@ -431,7 +431,7 @@ def around_windows(
 
 @tf_op("MirrorPad")
 def mirror_pad(b: Builder, node: Node, x: Value, paddings: Value, *, mode: str) -> Value:
-    """REFLECT leaves the border out of the mirror image, SYMMETRIC does not."""
+    """Import MirrorPad: REFLECT does not repeat the border, SYMMETRIC does."""
     if mode not in ("REFLECT", "SYMMETRIC"):
         raise ModelError(f"attribute 'mode' expected REFLECT or SYMMETRIC, got {mode}")
     pairs = _amounts(b, x, paddings)

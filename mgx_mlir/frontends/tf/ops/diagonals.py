@@ -1,6 +1,6 @@
 """Diagonals of matrices: reading, writing, and bands of them.
 
-Bands of more or other diagonals than the main one need known dims.
+Bands other than the main diagonal need known dims.
 """
 
 from __future__ import annotations
@@ -35,7 +35,9 @@ from mgx_mlir.programs.build import Builder
 
 @tf_op("MatrixBandPart")
 def matrix_band_part(b: Builder, node: Node, x: Value, lower: Value, upper: Value) -> Value:
-    """Return what is at most `lower` below and `upper` above the diagonal; negative: no limit."""
+    """Import MatrixBandPart: up to `lower` diagonals below and `upper` above the main; negative:
+    all.
+    """
     rank = len(b.dims(x))
     if rank < 2:
         raise ModelError(f"expected matrices, got rank {rank}")
@@ -56,7 +58,7 @@ def matrix_band_part(b: Builder, node: Node, x: Value, lower: Value, upper: Valu
 
 @tf_op("Diag")
 def diag(b: Builder, node: Node, x: Value) -> Value:
-    """Dims {d..} become {d.., d..}, zero but where both halves of the index agree."""
+    """Import Diag: dims {d..} become {d.., d..}, 0 unless both halves of the index are equal."""
     own = extents(b, x)
     n = product(b, own)
     if isinstance(n, int):
@@ -67,12 +69,12 @@ def diag(b: Builder, node: Node, x: Value) -> Value:
 
 @tf_op("DiagPart")
 def diag_part(b: Builder, node: Node, x: Value) -> Value:
-    """Import DiagPart: the diagonal of a tensor whose dims are twice the same."""
+    """Import DiagPart: the diagonal of a tensor with dims {d.., d..}."""
     rank = len(b.dims(x))
     if rank % 2:
-        raise ModelError(f"expected dims that are twice the same, got {show_dims(b.dims(x))}")
+        raise ModelError(f"expected dims of two equal halves, got {show_dims(b.dims(x))}")
     for i in range(rank // 2):
-        x = same_extent(b, x, i, x, i + rank // 2, "dims that are twice the same")
+        x = same_extent(b, x, i, x, i + rank // 2, "dims of two equal halves")
     own = extents(b, x)[: rank // 2]
     n = product(b, own)
     places = b.mul(arange(b, n), plus(b, n, 1))
@@ -83,10 +85,10 @@ def diag_part(b: Builder, node: Node, x: Value) -> Value:
 
 
 class _Band:
-    """Diagonals `low` to `high` of a matrix, and where each element is in their packed form.
+    """Diagonals `low` to `high` of a matrix, and the index of each element in their packed form.
 
-    The packed form has one row per diagonal, the highest first, as long as the longest; `align`
-    says for those above and below the main one to which end the others are put.
+    The packed form has one row per diagonal, the highest first, each as long as the longest.
+    `align` has the end to which shorter diagonals are aligned, above and below the main one.
     """
 
     def __init__(self, rows: int, columns: int, low: int, high: int, align: str) -> None:
@@ -103,12 +105,12 @@ class _Band:
         self.right = {d: (above if d >= 0 else below) == "RIGHT" for d in range(low, high + 1)}
 
     def offset(self, d: int) -> int:
-        """Return where a diagonal begins in its row of the compact form."""
+        """Return the offset of a diagonal in its row of the packed form."""
         length = min(self.rows + min(d, 0), self.columns - max(d, 0))
         return self.longest - length if self.right[d] else 0
 
     def places(self) -> np.ndarray:
-        """Per element of the matrix its place in the packed form, -1 off the band."""
+        """Return each matrix element's index in the packed form, -1 off the band."""
         out = np.full((self.rows, self.columns), -1, np.int64)
         for d in range(self.low, self.high + 1):
             for i in range(min(self.rows + min(d, 0), self.columns - max(d, 0))):
@@ -117,7 +119,7 @@ class _Band:
         return out
 
     def sources(self) -> np.ndarray:
-        """Per place of the packed form its element in the flat matrix, -1 for padding."""
+        """Return the flat matrix index of each packed element, -1 for padding."""
         out = np.full(self.count * self.longest, -1, np.int64)
         places = self.places().reshape(-1)
         inside = places >= 0
@@ -135,7 +137,7 @@ def _range(node: Node, k: Value | None) -> tuple[int, int]:
 
 
 def _picked(b: Builder, flat: Value, places: np.ndarray, other: Value) -> Value:
-    """Elements of the last axis at `places`, `other` where a place is negative."""
+    """Gather elements of the last axis at `places`; `other` for negative indices."""
     axis = len(b.dims(flat)) - 1
     found = b.gather(flat, b.literal(np.maximum(places, 0)), axis=axis)
     if (places >= 0).all():
@@ -144,7 +146,7 @@ def _picked(b: Builder, flat: Value, places: np.ndarray, other: Value) -> Value:
 
 
 def _flat_band(b: Builder, x: Value, one: bool) -> tuple[Value, int]:
-    """Return the packed form with both its axes as one, and the length of its rows."""
+    """Return the packed form with its axes merged, and the length of its rows."""
     dims = b.dims(x)
     if DYN in dims[-1 if one else -2 :] or len(dims) < (1 if one else 2):
         raise NotSupported("diagonals of unknown length")
@@ -166,7 +168,7 @@ def _on_diagonal(b: Builder, rows: Extent, columns: Extent) -> Value:
 
 
 def _open_matrix(b: Builder, x: Value) -> tuple[Extent, Extent] | None:
-    """Return the dims of matrices of which one is known at run time only, else None."""
+    """Return the dims of matrices if one is dynamic, else None."""
     if len(b.dims(x)) < 2 or DYN not in b.dims(x)[-2:]:
         return None
     rows, columns = extents(b, x)[-2:]
@@ -212,14 +214,14 @@ def matrix_diag(
 
 
 def _align(node: Node, align: str) -> str:
-    """V3's default is its own."""
+    """Return the alignment; V3 has another default."""
     if node.op_type.endswith("V3") and node.attribute("align") is None:
         return "RIGHT_LEFT"
     return align
 
 
 def _matrix(b: Builder, x: Value) -> tuple[Value, int, int]:
-    """Return the matrices with both axes as one."""
+    """Return the matrices with both axes merged."""
     dims = b.dims(x)
     if len(dims) < 2:
         raise ModelError(f"expected matrices, got rank {len(dims)}")

@@ -1,4 +1,4 @@
-"""Tensors from nothing, from a number or from indices: fills, ranges, one-hot, diagonals."""
+"""Tensors from nothing, from a number or from indices: fills, ranges, one-hot."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def range_op(b: Builder, node: Node, start: Value, limit: Value, delta: Value) -
 
 @tf_op("LinSpace")
 def lin_space(b: Builder, node: Node, start: Value, stop: Value, num: Value) -> Value:
-    """start + i (stop - start) / (num - 1); the last one is `stop` itself."""
+    """Import LinSpace: start + i (stop - start) / (num - 1); the last one is exactly `stop`."""
     dtype = b.dtype(start)
     [count] = elements(b, num)
     if isinstance(count, int) and count < 1:
@@ -69,7 +69,7 @@ def lin_space(b: Builder, node: Node, start: Value, stop: Value, num: Value) -> 
 def one_hot(
     b: Builder, node: Node, indices: Value, depth: Value, on: Value, off: Value, *, axis: int = -1
 ) -> Value:
-    """Set no on value for an index out of range, negative ones too."""
+    """Import OneHot; an index out of range, or negative, sets no element."""
     rank = len(b.dims(indices)) + 1
     at = axis_in(axis, rank)
     [count] = elements(b, depth)
@@ -82,13 +82,13 @@ def one_hot(
 
 @tf_op("InvertPermutation")
 def invert_permutation(b: Builder, node: Node, x: Value) -> Value:
-    """Return the place of i in x, for each i."""
+    """Import InvertPermutation: the index of i in x, for each i."""
     if len(b.dims(x)) != 1:
         raise ModelError(f"expected a vector, got rank {len(b.dims(x))}")
     known = b.const(x)
     if known is not None:
         return b.literal(np.argsort(known).astype(known.dtype))
-    if b.dims(x)[0] == DYN:  # sorted, element i comes from where i is
+    if b.dims(x)[0] == DYN:  # sorting: element i comes from the index of i
         count = b.reshape(extent(b, x, 0), dims=[1])
         _, places = b.topk(x, None, count, axis=0, largest=False)
         return convert(b, places, b.dtype(x))

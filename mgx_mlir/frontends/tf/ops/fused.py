@@ -1,4 +1,4 @@
-"""Operators with steps behind them, which TensorFlow's optimiser and TensorFlow.js write."""
+"""Operators with fused steps, from TensorFlow's optimizer and TensorFlow.js."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _then(
     alpha: float,
     data_format: str | None,
 ) -> Value:
-    """Return `y` after the steps, which take their operands from `args` in order."""
+    """Apply the steps to `y`; their operands come from `args` in order."""
     rest = list(args)
 
     def take(count: int, step: str) -> list[Value]:
@@ -147,7 +147,7 @@ def fused_batch_norm_ex(
     data_format: str | None = None,
     is_training: bool = True,
 ) -> Outputs:
-    """Import _FusedBatchNormEx: a FusedBatchNormV3, plus a value, and its activation."""
+    """Import _FusedBatchNormEx: a FusedBatchNormV3, an optional addend, and an activation."""
     if activation_mode not in ("Identity", "Relu"):
         raise NotSupported(f"activation_mode '{activation_mode[:80]}'")
     y, *others = normalize.batch_norm(

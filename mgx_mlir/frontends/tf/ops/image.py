@@ -45,7 +45,7 @@ def _channels(b: Builder, x: Value) -> tuple[Value, Value, Value]:
 
 
 def to_hsv(b: Builder, x: Value) -> tuple[Value, Value, Value]:
-    """Hue, saturation and value, each within [0, 1]."""
+    """Convert to hue, saturation and value, each within [0, 1]."""
     r, g, c = _channels(b, x)
     top = b.max(b.max(r, g), c)
     spread = b.sub(top, b.min(b.min(r, g), c))
@@ -65,8 +65,8 @@ def to_hsv(b: Builder, x: Value) -> tuple[Value, Value, Value]:
 
 
 def to_rgb(b: Builder, hue: Value, saturation: Value, value: Value) -> Value:
-    """Compute each channel: the value less a part of the chroma that depends on the hue's
-    distance.
+    """Convert from HSV: each channel is the value minus a part of the chroma that depends on the
+    hue.
     """
     chroma = b.mul(saturation, value)
     sixth = b.mul(hue, 6)
@@ -90,7 +90,7 @@ def hsv_to_rgb(b: Builder, node: Node, x: Value) -> Value:
 
 @tf_op("AdjustHue")
 def adjust_hue(b: Builder, node: Node, x: Value, delta: Value) -> Value:
-    """Import AdjustHue: turn the hue by `delta`, modulo 1."""
+    """Import AdjustHue: add `delta` to the hue, modulo 1."""
     dtype = b.dtype(x)
     hue, saturation, value = to_hsv(b, convert(b, x, wide(dtype)))
     hue = b.add(hue, convert(b, single(b, delta, "delta"), b.dtype(hue)))
@@ -109,7 +109,7 @@ def adjust_saturation(b: Builder, node: Node, x: Value, scale: Value) -> Value:
 
 @tf_op("AdjustContrastv2")
 def adjust_contrast(b: Builder, node: Node, x: Value, factor: Value) -> Value:
-    """Away from each channel's mean over its image."""
+    """Import AdjustContrast: scale the distance from each channel's mean over its image."""
     rank, dtype = len(b.dims(x)), b.dtype(x)
     if rank < 3:
         raise ModelError(f"expected images of rank 3 or more, got rank {rank}")
@@ -130,7 +130,7 @@ def _patches(
     rates: Sequence[int],
     padding: str,
 ) -> Value:
-    """Return the elements of each window side by side in the channels: one slice per tap."""
+    """Return the elements of each window concatenated in the channels: one slice per tap."""
     n = len(lengths)
     window = [(k - 1) * r + 1 for k, r in zip(lengths, rates, strict=True)]
     x = around_windows(b, x, padding, window, stride)
@@ -178,7 +178,7 @@ def extract_volume_patches(
 
 
 def _folded_place(b: Builder, p: Value, d: Value, mode: str) -> Value:
-    """Return a place outside of [0, d - 1] brought inside, as the fill mode says."""
+    """Return a position outside of [0, d - 1] folded inside, by the fill mode."""
     last = b.sub(d, 1)
     if mode == "CONSTANT":
         return p
@@ -199,7 +199,7 @@ def _folded_place(b: Builder, p: Value, d: Value, mode: str) -> Value:
 
 
 def _whole(b: Builder, x: Value) -> Value:
-    """Return a number that is not negative without its fraction."""
+    """Return a nonnegative number without its fraction."""
     return b.floor(b.max(x, 0))
 
 
@@ -222,7 +222,7 @@ def image_projective_transform(
     interpolation: str,
     fill_mode: str = "CONSTANT",
 ) -> Value:
-    """Return each element of the result read where its transform points to."""
+    """Import ImageProjectiveTransform: read each result element where its transform points."""
     if interpolation not in ("NEAREST", "BILINEAR"):
         raise ModelError(f"attribute 'interpolation' has unknown value {interpolation}")
     if len(b.dims(x)) != 4 or b.dims(transforms)[-1:] != (8,):
@@ -253,7 +253,7 @@ def image_projective_transform(
         batch = extents(b, place)
         count = times(b, batch[1], batch[2])
         place = reshaped(b, place, [batch[0], count, 1])
-        if batch[0] == 1 and n != 1:  # one transform for all images
+        if batch[0] == 1 and n != 1:  # a single transform applies to all images
             place = spread(b, place, [n, count, 1])
         found = b.gathernd(flat, place, batch_dims=1)
         found = reshaped(b, found, [n, batch[1], batch[2], channels])
@@ -277,7 +277,7 @@ def image_projective_transform(
 
 
 def _rounded(b: Builder, x: Value) -> Value:
-    """To the nearest, halves away from 0."""
+    """Round to the nearest integer, halves away from 0."""
     return b.mul(b.floor(b.add(b.abs(x), 0.5)), b.sign(x))
 
 

@@ -1,4 +1,4 @@
-"""Gathers and scatters, and tensors taken apart and put together by index."""
+"""Gathers, scatters, and dynamic partition and stitch."""
 
 from __future__ import annotations
 
@@ -46,7 +46,9 @@ def gather(
 def gather_v2(
     b: Builder, node: Node, x: Value, indices: Value, axis: Value, *, batch_dims: int = 0
 ) -> Value:
-    """Dims: those of x before the axis, of `indices` behind the batch, of x behind the axis."""
+    """Import GatherV2: dims of x before the axis, of `indices` after the batch, of x after the
+    axis.
+    """
     rank, own = len(b.dims(x)), len(b.dims(indices))
     at = axis_in(node.ints(axis, "axis")[0], rank)
     batch = batch_dims + own if batch_dims < 0 else batch_dims
@@ -57,7 +59,7 @@ def gather_v2(
     order = [*range(batch), at, *(i for i in range(batch, rank) if i != at)]
     moved = transpose(b, x, order)
     found = b.gathernd(moved, unsqueeze(b, indices, [own]), batch_dims=batch)
-    between = at - batch  # axes of x that belong ahead of those of the indices
+    between = at - batch  # axes of x that come before those of the indices
     back = [
         *range(batch), *range(own, own + between), *range(batch, own),
         *range(own + between, own + rank - batch - 1),
@@ -78,7 +80,7 @@ def gather_nd(
 
 
 def scattered(b: Builder, how: str, x: Value, indices: Value, updates: Value) -> Value:
-    """Scatter `updates` into `x` at `indices`, combined as `how` says."""
+    """Scatter `updates` into `x` at `indices`, combined by `how`."""
     if 0 in b.dims(updates):
         return x
     return b.op(f"scatternd_{how}", x, convert(b, indices, INT64), updates)
@@ -94,7 +96,7 @@ def scatter_nd(
     *,
     bad_indices_policy: str = "",
 ) -> Value:
-    """Add updates; those of one element add up."""
+    """Import ScatterNd: updates of one element are summed."""
     _check_policy(bad_indices_policy)
     dtype = b.dtype(updates)
     start = zeros_of(b, elements(b, shape), dtype)
@@ -145,7 +147,7 @@ def tensor_strided_slice_update(
     new_axis_mask: int = 0,
     shrink_axis_mask: int = 0,
 ) -> Value:
-    """Write `value` where StridedSlice would read."""
+    """Import TensorStridedSliceUpdate: write `value` where StridedSlice would read."""
     own = extents(b, x)
     count = product(b, own)
     places = strided_slice_op(
@@ -160,14 +162,15 @@ def tensor_strided_slice_update(
     return reshaped(b, b.scatter_none(*flat, axis=0), own)
 
 
-# ---- apart and together ------------------------------------------------------------------------
+# ---- partition and stitch
+# --------------------------------------------------------------------------
 
 
 @tf_op("DynamicPartition")
 def dynamic_partition(
     b: Builder, node: Node, x: Value, partitions: Value, *, num_partitions: int
 ) -> Outputs:
-    """Return the rows whose number is i, for each i."""
+    """Import DynamicPartition: for each i, the rows with number i."""
     lead = len(b.dims(partitions))
     rows = b.reshape(partitions, dims=[-1]) if lead != 1 else partitions
     if lead != 1:
@@ -180,14 +183,14 @@ def dynamic_partition(
 
 
 def _merged(b: Builder, x: Value, lead: int) -> Value:
-    """Return the first axes as one."""
+    """Merge the first axes."""
     shape = b.concat([b.ints([-1]), b.shape(x, lead)], axis=0)
     return b.reshape(x, shape)
 
 
 @tf_op("DynamicStitch", "ParallelDynamicStitch")
 def dynamic_stitch(b: Builder, node: Node, *xs: Value) -> Value:
-    """Row j of data[i] goes to row indices[i][j]; the last of several stays."""
+    """Import DynamicStitch: row j of data[i] goes to row indices[i][j]; the last one wins."""
     count = len(xs) // 2
     if count < 1 or len(xs) % 2:
         raise ModelError(f"expected as many indices as data, got {len(xs)} inputs")

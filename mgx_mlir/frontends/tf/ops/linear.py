@@ -49,7 +49,7 @@ def batch_mat_mul(
     adj_y: bool = False,
     Tout: DType | None = None,
 ) -> Value:
-    """Batch dims broadcast."""
+    """Import BatchMatMul, whose batch dims broadcast."""
     kind = Tout or b.dtype(x)
     x, y = convert(b, x, kind), convert(b, y, kind)
     return matmul(b, _flipped(b, x, adj_x), _flipped(b, y, adj_y))

@@ -76,12 +76,12 @@ def _register_binary(name: str, function: Callable[[Builder, Value, Value], Valu
 
 
 def is_zero(b: Builder, x: Value) -> Value:
-    """Return where `x` is 0, as bool."""
+    """Return whether each element of `x` is 0."""
     return compare(b, "equal", x, 0)
 
 
 def unless(b: Builder, cond: Value, x: Value) -> Value:
-    """x, but 0 where the condition holds."""
+    """Return x, but 0 where the condition holds."""
     return b.where(cond, number(b, 0, x), x)
 
 
@@ -113,7 +113,7 @@ def square(b: Builder, node: Node, x: Value) -> Value:
 
 @tf_op("Round")
 def round_op(b: Builder, node: Node, x: Value) -> Value:
-    """Halves go to the even neighbour; integers are whole."""
+    """Import Round: halves go to the even neighbour; integers are unchanged."""
     return b.nearbyint(x) if b.dtype(x).is_float else x
 
 
@@ -170,7 +170,7 @@ def softsign(b: Builder, node: Node, x: Value) -> Value:
 
 
 def floor_div(b: Builder, x: Value, y: Value) -> Value:
-    """Divide, rounded towards minus infinity."""
+    """Import FloorDiv: divide, rounded towards minus infinity."""
     if b.dtype(x).is_float:
         return b.floor(b.div(x, y))
     return b.div(b.sub(x, b.mod(x, y)), y)
@@ -192,7 +192,9 @@ def truncate_div(b: Builder, node: Node, x: Value, y: Value) -> Value:
 
 @tf_op("Atan2")
 def atan2(b: Builder, node: Node, y: Value, x: Value) -> Value:
-    """Return the angle of the point (x, y), by quadrant; of two infinities the signs count."""
+    """Import Atan2: the angle of the point (x, y), by quadrant; for two infinities by their
+    signs.
+    """
     dtype = b.dtype(x)
     kind = wide(dtype)
     y, x = b.broadcast(convert(b, y, kind), convert(b, x, kind))
@@ -205,7 +207,7 @@ def atan2(b: Builder, node: Node, y: Value, x: Value) -> Value:
     side = b.where(below, number(b, -math.pi / 2, y), number(b, math.pi / 2, y))
     found = b.where(left, b.add(flat, turn), flat)
     found = b.where(is_zero(b, x), side, found)
-    # on the axis y = 0 the quotient may be 0 / 0
+    # for y = 0 the quotient may be 0 / 0
     zero = b.where(left, turn, y)
     return convert(b, b.where(is_zero(b, y), zero, found), dtype)
 
@@ -294,7 +296,7 @@ def select_v2(b: Builder, node: Node, cond: Value, x: Value, y: Value) -> Value:
 
 @tf_op("Select")
 def select(b: Builder, node: Node, cond: Value, x: Value, y: Value) -> Value:
-    """Choose by condition; a vector of conditions chooses rows."""
+    """Import Select by condition; a vector of conditions selects rows."""
     rank, own = len(b.dims(x)), len(b.dims(cond))
     if own == 1 and rank > 1:
         cond = b.unsqueeze(cond, axes=list(range(1, rank)))

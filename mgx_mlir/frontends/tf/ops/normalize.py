@@ -30,7 +30,9 @@ def batch_norm(
     data_format: str | None = None,
     is_training: bool = True,
 ) -> tuple[Value, ...]:
-    """(x - mean) * scale / sqrt(variance + epsilon) + offset; in training with x's own moments."""
+    """Return (x - mean) * scale / sqrt(variance + epsilon) + offset; in training with x's own
+    moments.
+    """
     rank = len(b.dims(x))
     axis = rank - 1 if node.channels_last(data_format) else 1
     kind = b.dtype(scale)
@@ -74,7 +76,7 @@ def fused_batch_norm(
     data_format: str | None = None,
     is_training: bool = True,
 ) -> Outputs:
-    """Import FusedBatchNorm; the third version has one more output."""
+    """Import FusedBatchNorm; version 3 has one more output."""
     found = batch_norm(
         b, node, x, scale, offset, mean, variance, epsilon=epsilon,
         exponential_avg_factor=exponential_avg_factor, data_format=data_format,
@@ -94,7 +96,9 @@ def lrn(
     alpha: float = 1.0,
     beta: float = 0.5,
 ) -> Value:
-    """x / (bias + alpha * the sum of squares of the channels around it)^beta, channels last."""
+    """Import LRN: x / (bias + alpha * the sum of squares of neighbouring channels)^beta,
+    channels-last.
+    """
     if len(b.dims(x)) != 4 or depth_radius < 0:
         raise ModelError("expected rank 4 and a depth_radius of 0 or more")
     size = 2 * depth_radius + 1

@@ -1,4 +1,4 @@
-"""Nodes that pass their input on and have an effect beside it, which is left out."""
+"""Nodes that pass their input on; their effects are dropped."""
 
 from __future__ import annotations
 

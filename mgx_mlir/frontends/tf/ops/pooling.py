@@ -95,7 +95,7 @@ def avg_pool(
     padding: str,
     data_format: str | None = None,
 ) -> Value:
-    """Average windows; padding does not count."""
+    """Import AvgPool; padding does not count."""
     return pool(b, node, x, "average", ksize, strides, padding, (), data_format)
 
 
@@ -111,7 +111,7 @@ def max_pool_with_argmax(
     Targmax: DType = INT64,
     include_batch_in_index: bool = False,
 ) -> Outputs:
-    """Return the maxima, and the flat place of each in its image."""
+    """Import MaxPoolWithArgmax: the maxima, and the flat index of each in its image."""
     top = pool(b, node, x, "max", ksize, strides, padding, (), "NHWC")
     lengths, stride = (spatial(v, 4, True, "window") for v in (ksize, strides))
     n, height, width, channels = extents(b, x)
@@ -138,7 +138,7 @@ def dilation(
     rates: Sequence[int],
     padding: str,
 ) -> Value:
-    """Return the largest of x + w over each window, channel by channel: one term per tap."""
+    """Import Dilation2D: the largest x + w over each window, by channel: one term per tap."""
     kernel, dtype = static_dims(b, w, "filter"), b.dtype(x)
     if len(kernel) != 3:
         raise ModelError(f"filter expected rank 3, got {len(kernel)}")
@@ -146,7 +146,7 @@ def dilation(
     window = [(k - 1) * r + 1 for k, r in zip(kernel[:2], rate, strict=True)]
     lowest = b.literal(np.array(dtype.lowest(), dtype.np))
     inside = None
-    if dtype.is_integer and padding == "SAME":  # the lowest and a tap would wrap
+    if dtype.is_integer and padding == "SAME":  # the lowest number plus a tap would wrap
         ones = zeros_of(b, [1, *extents(b, x)[1:3], 1], BOOL, 1)
         inside = around_windows(b, ones, padding, window, stride)
     around = 0 if dtype.is_integer else float(dtype.lowest())

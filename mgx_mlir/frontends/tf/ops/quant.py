@@ -17,7 +17,7 @@ from mgx_mlir.programs.build import Builder
 
 
 def _fake(b: Builder, x: Value, low: Value, high: Value, bits: int, narrow: bool) -> Value:
-    """x in 2^bits steps of a range that is moved so that 0 is one of them."""
+    """Return x quantised to 2^bits steps of a range, which is shifted so that 0 is a step."""
     if not 2 <= bits <= 16:
         raise ModelError(f"num_bits expected 2 to 16, got {bits}")
     first, last = float(narrow), float(2**bits - 1)
@@ -204,7 +204,7 @@ def quantize_v2(
     axis: int = -1,
     ensure_minimum_range: float = 0.01,
 ) -> Outputs:
-    """x in steps of a range that holds 0 and is not too narrow, which comes along."""
+    """Import QuantizeV2: x in steps of a range, widened to hold 0, which is returned as well."""
     kind = _kind(T, mode, axis)
     low, high = single(b, low, "min_range"), single(b, high, "max_range")
     bottom = b.min(low, 0)

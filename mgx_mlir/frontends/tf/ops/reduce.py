@@ -1,4 +1,4 @@
-"""Reductions, extremes, softmax and the losses made of them."""
+"""Reductions, argmax and argmin, softmax and losses."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ for _name, _reducer in _REDUCERS.items():
 
 @tf_op("L2Loss")
 def l2_loss(b: Builder, node: Node, x: Value) -> Value:
-    """Half the sum of squares."""
+    """Import L2Loss: half the sum of squares."""
     dtype = b.dtype(x)
     x = convert(b, x, wide(dtype))
     total = reduced(b, b.mul(x, x), reductions.reduce_sum, range(len(b.dims(x))), False)
@@ -80,7 +80,9 @@ def _register_arg(name: str, op: str) -> None:
     def extreme(
         b: Builder, node: Node, x: Value, axis: Value, *, output_type: DType = INT64
     ) -> Value:
-        """Return the first of equals; the axis may come at run time."""
+        """Import ArgMax and ArgMin: the first of equal elements; the axis may be a run-time
+        value.
+        """
         rank = len(b.dims(x))
         known = b.const(axis)
         kind = output_type
@@ -90,7 +92,7 @@ def _register_arg(name: str, op: str) -> None:
         if rank != 1:
             dims = set(b.dims(x))
             if len(dims) != 1:
-                node.ints(axis, "dimension")  # refused: the result's dims depend on it
+                node.ints(axis, "dimension")  # refused: the rank of the result depends on it
         wanted = flags(b, b.reshape(convert(b, axis, INT64), dims=[1]), rank)
         out = None
         for i in range(rank):
@@ -119,7 +121,9 @@ def log_softmax(b: Builder, node: Node, x: Value) -> Value:
 
 @tf_op("SoftmaxCrossEntropyWithLogits", outputs=("loss", "backprop"))
 def softmax_cross_entropy(b: Builder, node: Node, x: Value, labels: Value) -> Outputs:
-    """-sum(labels * logsoftmax(x)), and softmax(x) - labels; rows broadcast."""
+    """Import SoftmaxCrossEntropyWithLogits: -sum(labels * logsoftmax(x)), and softmax(x) - labels;
+    rows broadcast.
+    """
     x, labels = b.broadcast(x, labels)
     if len(b.dims(x)) != 2:
         raise ModelError(f"expected matrices, got rank {len(b.dims(x))}")
@@ -130,7 +134,7 @@ def softmax_cross_entropy(b: Builder, node: Node, x: Value, labels: Value) -> Ou
 
 @tf_op("SparseSoftmaxCrossEntropyWithLogits", outputs=("loss", "backprop"))
 def sparse_softmax_cross_entropy(b: Builder, node: Node, x: Value, labels: Value) -> Outputs:
-    """Make the row of a label out of range NaN."""
+    """Import SparseSoftmaxCrossEntropyWithLogits; the row of a label out of range is NaN."""
     if len(b.dims(x)) != 2:
         raise ModelError(f"expected a matrix, got rank {len(b.dims(x))}")
     classes = axis_range(b, x, 1)

@@ -1,7 +1,7 @@
 """Resizing of images {N, H, W, C}: one axis at a time, by gathers or by a matrix of weights.
 
-Coordinates are computed in f32, as TensorFlow does: where they fall on an edge between two
-elements another type would choose the other one.
+Coordinates are computed in f32, as in TensorFlow: on the edge between two elements, another type
+might select the other one.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def _f32(b: Builder, value: float) -> Value:
 
 
 def _scale(b: Builder, d: Extent, out: Extent, align: bool) -> Value:
-    """Elements of the input per element of the result."""
+    """Return the input elements per result element."""
     plain = b.div(_real(b, d), _real(b, out))
     if not align:
         return plain
@@ -55,21 +55,21 @@ def _scale(b: Builder, d: Extent, out: Extent, align: bool) -> Value:
 
 
 def _bounded(b: Builder, place: Value, d: Extent) -> Value:
-    """f32 places as i64 indices, those outside at the ends."""
+    """Return f32 positions as i64 indices, clamped to the axis."""
     last = b.sub(_real(b, d), 1)
     return settled(b, convert(b, b.max(b.min(place, last), 0), INT64))
 
 
 @dataclass(frozen=True)
 class PlaceAttributes(Attributes):
-    """Positions of a resized image's elements in the image."""
+    """Attributes that define the positions of a resized image's elements."""
 
     align_corners: bool = False
     half_pixel_centers: bool = False
 
 
 class _Axes:
-    """The two axes of an image and what they are resized to."""
+    """Axes of an image, and their new sizes."""
 
     def __init__(self, b: Builder, x: Value, size: Value, places: PlaceAttributes) -> None:
         if len(b.dims(x)) != 4:
@@ -83,12 +83,12 @@ class _Axes:
         self.places = places
 
     def each(self) -> list[tuple[int, Extent, Extent]]:
-        """Return each spatial axis with its extent and the one that is wanted."""
+        """Yield each spatial axis with its extent and its new size."""
         return [(i + 1, d, w) for i, (d, w) in enumerate(zip(self.dims, self.wanted, strict=True))]
 
 
 def _places(b: Builder, d: Extent, out: Extent, a: _Axes, nearest: bool = False) -> Value:
-    """Return where each element of the result lies in the input."""
+    """Return the input coordinate of each result element."""
     at = arange(b, out if isinstance(out, int) else scalar(b, out), FLOAT)
     scale = _scale(b, d, out, a.places.align_corners)
     if not a.places.half_pixel_centers:
@@ -105,14 +105,14 @@ def resize_nearest(
     a = _Axes(b, x, size, places)
     for axis, d, out in a.each():
         place = _places(b, d, out, a, nearest=True)
-        # halves up: places are not negative
+        # halves round up: positions are nonnegative
         place = b.floor(b.add(place, 0.5)) if places.align_corners else b.floor(place)
         x = b.gather(x, _bounded(b, place, d), axis=axis)
     return x
 
 
 def _weighted(b: Builder, x: Value, axis: int, d: Extent, taps: list[tuple[Value, Value]]) -> Value:
-    """Return the sum over taps of the elements at places times weights, along one axis."""
+    """Return the sum over taps of gathered elements times weights, along one axis."""
     out = None
     for place, weight in taps:
         part = b.gather(x, _bounded(b, place, d), axis=axis)
@@ -133,7 +133,7 @@ def resize_bilinear(
         place = _places(b, d, out, a)
         low = b.floor(place)
         share = b.sub(place, low)
-        # the upper one of a whole place is the place: what lies beside it has no part
+        # at an integer position the upper index is that position: the next element has weight 0
         taps = [(low, b.sub(_f32(b, 1), share)), (b.ceil(place), share)]
         x = _weighted(b, x, axis, d, taps)
     return x
@@ -143,7 +143,9 @@ def resize_bilinear(
 def resize_bicubic(
     b: Builder, node: Node, x: Value, size: Value, *, places: PlaceAttributes
 ) -> Value:
-    """Keys' kernel, its argument in steps of 1/1024; with half pixels taps outside drop out."""
+    """Import ResizeBicubic: Keys' kernel in steps of 1/1024; with half pixels outer taps are
+    dropped.
+    """
     a = _Axes(b, x, size, places)
     x = convert(b, x, FLOAT)
     for axis, d, out in a.each():
@@ -187,7 +189,7 @@ def _far(b: Builder, t: Value, a: float) -> Value:
 def _by_matrices(
     b: Builder, x: Value, a: _Axes, matrix: Callable[[int, Extent, Extent], Value]
 ) -> Value:
-    """Return the image with each axis multiplied by a matrix {result, input} of weights."""
+    """Multiply each axis of the image by a matrix {result, input} of weights."""
     x = convert(b, x, FLOAT)
     for axis, d, out in a.each():
         if isinstance(d, int) and isinstance(out, int):
@@ -212,25 +214,26 @@ def _rows(b: Builder, count: Extent) -> Value:
 def resize_area(
     b: Builder, node: Node, x: Value, size: Value, *, align_corners: bool = False
 ) -> Value:
-    """Return the mean over the area that an element of the result covers."""
+    """Import ResizeArea: the mean over the area that a result element covers."""
 
     def matrix(_: int, d: Extent, out: Extent) -> Value:
         scale = _scale(b, d, out, align_corners)
         scale = b.where(compare(b, "greater", scale, 0), scale, _f32(b, 1))  # one element
         begin, end = (b.mul(at, scale) for at in (_rows(b, out), b.add(_rows(b, out), 1)))
         column = arange(b, d, FLOAT)
-        after = b.add(column, 1)  # columns behind the last element are the last one's
+        after = b.add(column, 1)  # columns beyond the last element repeat it
         high = b.where(compare(b, "equal", after, _real(b, d)), end, b.min(end, after))
         return b.div(b.max(b.sub(high, b.max(begin, column)), 0), scale)
 
     return _by_matrices(b, x, _Axes(b, x, size, PlaceAttributes(align_corners)), matrix)
 
 
-_Kernel = Callable[[Builder, Value], Value]  # the weight at a distance, which is not negative
+# weight as a function of the distance, which is not negative
+_Kernel = Callable[[Builder, Value], Value]
 
 
 def _polynomial(b: Builder, t: Value, factors: Sequence[float]) -> Value:
-    """Return the polynomial of these factors, that of the highest power first."""
+    """Return the polynomial with these coefficients, the highest power first."""
     out = _f32(b, factors[0])
     for factor in factors[1:]:
         out = b.add(b.mul(out, t), _f32(b, factor))
@@ -248,7 +251,7 @@ def _lanczos(radius: int) -> _Kernel:
 
 
 def _pieces(near: Sequence[float], far: Sequence[float]) -> _Kernel:
-    """Return the kernel of one polynomial below 1 and another from 1 on."""
+    """Return the kernel with one polynomial below 1 and another from 1 on."""
 
     def kernel(b: Builder, t: Value) -> Value:
         return b.where(compare(b, "less", t, 1), *(_polynomial(b, t, f) for f in (near, far)))
@@ -265,7 +268,7 @@ def _box(b: Builder, t: Value) -> Value:
     return b.where(compare(b, "less", t, 0.5), _f32(b, 1), half)
 
 
-# the distance from which on the weights are 0, and the weights below it
+# distance from which on weights are 0, and weights below it
 _KERNELS: dict[str, tuple[float, _Kernel]] = {
     "lanczos1": (1, _lanczos(1)),
     "lanczos3": (3, _lanczos(3)),
@@ -290,7 +293,7 @@ def scale_and_translate(
     kernel_type: str = "lanczos3",
     antialias: bool = True,
 ) -> Value:
-    """Resampling with a kernel, which is stretched where that shrinks (antialias)."""
+    """Import ScaleAndTranslate: resampling with a kernel, widened when shrinking (antialias)."""
     if kernel_type not in _KERNELS:
         raise ModelError(f"attribute 'kernel_type' has unknown value {kernel_type}")
     radius, kernel = _KERNELS[kernel_type]
@@ -338,7 +341,9 @@ def crop_and_resize(
     method: str = "bilinear",
     extrapolation_value: float = 0.0,
 ) -> Value:
-    """Return each box (y1, x1, y2, x2 as shares of its image) resized; outside a fixed value."""
+    """Import CropAndResize: each box (y1, x1, y2, x2 as fractions of its image), a constant
+    outside.
+    """
     if method not in ("bilinear", "nearest"):
         raise ModelError(f"attribute 'method' expected bilinear or nearest, got {method}")
     if len(b.dims(x)) != 4:

@@ -1,4 +1,4 @@
-"""Reductions of rows by number: segments, counts of values; and running sums and products."""
+"""Reductions of rows by segment, counts of values, and cumulative sums and products."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ from mgx_mlir.frontends.tf.registry import tf_op
 from mgx_mlir.frontends.values import Value
 from mgx_mlir.programs.build import Builder
 
-FAR = 2**31 - 1  # beyond every extent
+FAR = 2**31 - 1  # larger than every extent
 _HOW = {"Sum": "add", "Prod": "mul", "Max": "max", "Min": "min", "Mean": "add"}
 
 
 def _start(dtype: DType, name: str) -> float | np.number:
-    """Return what a reduction begins with: finite ends for extremes, as TensorFlow has it."""
+    """Return the initial value of a reduction: finite for extremes, as in TensorFlow."""
     if name in ("Sum", "Mean"):
         return 0
     if name == "Prod":
@@ -55,7 +55,7 @@ def _start(dtype: DType, name: str) -> float | np.number:
 def _by_number(
     b: Builder, name: str, x: Value, ids: Value, rows: Extent, start: float | np.number, spare: bool
 ) -> Value:
-    """Rows of x combined by their numbers; with `spare`, negative numbers go to a row of none."""
+    """Reduce rows of x by segment ids; with `spare`, negative ids go to an additional row."""
     total = plus(b, rows, 1) if spare else rows
     if spare:
         ids = b.where(compare(b, "less", ids, 0), rows, ids)
@@ -69,7 +69,7 @@ def _by_number(
 
 
 def rows_of(b: Builder, ids: Value) -> Extent:
-    """One more than the last of rising numbers."""
+    """Return the last of sorted ids, plus one."""
     known = b.const(ids)
     if known is not None:
         return int(known[-1]) + 1 if len(known) else 0
@@ -79,7 +79,7 @@ def rows_of(b: Builder, ids: Value) -> Extent:
 def _register_segment(name: str) -> None:
     @tf_op(f"Segment{name}")
     def segment(b: Builder, node: Node, x: Value, ids: Value) -> Value:
-        """Numbers rise from row to row; a number that none has gives 0 (a product of 1)."""
+        """Import segment reductions of sorted ids; an empty segment gives 0 (1 for a product)."""
         ids = convert(b, ids, INT64)
         rows = rows_of(b, ids)
         dtype = b.dtype(x)
@@ -100,7 +100,9 @@ def _register_segment(name: str) -> None:
 def _register_unsorted(name: str) -> None:
     @tf_op(f"UnsortedSegment{name}")
     def unsorted_segment(b: Builder, node: Node, x: Value, ids: Value, num: Value) -> Value:
-        """Numbers in any order and of any rank; a negative one drops its row."""
+        """Import unsorted segment reductions, with ids of any order and rank; negative ones drop
+        their row.
+        """
         [rows] = elements(b, num)
         lead = len(b.dims(ids))
         if lead > len(b.dims(x)):
@@ -126,7 +128,7 @@ for _name in ("Sum", "Mean", "Prod", "Max", "Min"):
 def _counts(
     b: Builder, values: Value, size: Value, weights: Value, binary: bool, kind: DType
 ) -> Value:
-    """Return how often each number below `size` occurs, or the sum of its weights."""
+    """Return the count of each number below `size`, or the sum of its weights."""
     [n] = elements(b, size)
     index = unsqueeze(b, convert(b, values, INT64), [len(b.dims(values))])
     hits = compare(b, "equal", index, arange(b, n))  # .., values, numbers
@@ -160,7 +162,9 @@ def dense_bincount(
     *,
     binary_output: bool = False,
 ) -> Value:
-    """Import DenseBincount: Bincount by rows; `binary_output` tells only what occurs."""
+    """Import DenseBincount: Bincount by rows; `binary_output` gives 1 for each value that
+    occurs.
+    """
     if len(b.dims(values)) not in (1, 2):
         raise ModelError(f"expected rank 1 or 2, got {len(b.dims(values))}")
     return _counts(b, values, size, weights, binary_output, b.dtype(weights))
@@ -200,7 +204,7 @@ def _running_sum(b: Builder, x: Value, at: int, exclusive: bool, reverse: bool) 
 
 
 def _running_log_sum(b: Builder, x: Value, at: int, exclusive: bool, reverse: bool) -> Value:
-    """log of the running sum of exp, each over its own part of the axis: a table, reduced."""
+    """Return the log of the cumulative sum of exp, by a table that is reduced."""
     rank = len(b.dims(x))
     source = axis_range(b, x, at)
     row, column = unsqueeze(b, source, [0]), unsqueeze(b, source, [1])

@@ -1,4 +1,4 @@
-"""Shapes: reading them, changing them, permuting, joining and repeating."""
+"""Shapes: reading, changing, permuting, joining and repeating."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def size(b: Builder, node: Node, x: Value, *, out_type: DType = INT32) -> Value:
 
 @tf_op("Rank")
 def rank_of(b: Builder, node: Node, x: Value) -> Value:
-    """Import Rank, which is known now."""
+    """Import Rank, which is known at import."""
     return b.literal(len(b.dims(x)), INT32)
 
 
@@ -80,7 +80,7 @@ def rank_of(b: Builder, node: Node, x: Value) -> Value:
 
 @tf_op("Reshape")
 def reshape_op(b: Builder, node: Node, x: Value, shape: Value) -> Value:
-    """Reshape; an extent of 0 is 0, one of -1 the rest."""
+    """Import Reshape; -1 is inferred, and 0 is an extent of 0."""
     known = b.const(shape)
     if known is not None and 0 in known and -1 not in known and DYN in b.dims(x):
         return zeros(b, [int(d) for d in known], b.dtype(x))
@@ -157,7 +157,7 @@ def concat_op(b: Builder, node: Node, axis: Value, *parts: Value) -> Value:
 
 @tf_op("ConcatOffset")
 def concat_offset(b: Builder, node: Node, axis: Value, *shapes: Value) -> Outputs:
-    """Return where each part of a concat begins."""
+    """Import ConcatOffset: the start of each part in a concat."""
     [at] = node.ints(axis, "concat_dim")
     out, begin = [], None
     for s in shapes:
@@ -199,7 +199,7 @@ def broadcast_to(b: Builder, node: Node, x: Value, shape: Value) -> Value:
 
 @tf_op("BroadcastArgs")
 def broadcast_args(b: Builder, node: Node, x: Value, y: Value) -> Value:
-    """Return the dims that tensors of dims x and y broadcast to."""
+    """Import BroadcastArgs: the dims that tensors of dims x and y broadcast to."""
     rank = max(b.dims(x)[0], b.dims(y)[0])
 
     def padded(v: Value) -> Value:
@@ -263,7 +263,7 @@ def space_to_depth(
 
 @tf_op("SpaceToBatchND")
 def space_to_batch_nd(b: Builder, node: Node, x: Value, block: Value, pads: Value) -> Value:
-    """Pad, then the place within a block becomes part of the batch."""
+    """Import SpaceToBatchND: pad, then move positions within a block to the batch."""
     sizes = node.ints(block, "block_shape")
     return _to_batch(b, x, sizes, _amounts(b, x, sizes, pads))
 
@@ -271,7 +271,7 @@ def space_to_batch_nd(b: Builder, node: Node, x: Value, block: Value, pads: Valu
 def _amounts(
     b: Builder, x: Value, sizes: Sequence[int], amounts: Value
 ) -> list[tuple[Extent, Extent]]:
-    """Return what is added or cut at both ends of each axis of blocks."""
+    """Return the amounts to pad or crop at both ends of each block axis."""
     rank, m = len(b.dims(x)), len(sizes)
     flat = elements(b, b.reshape(amounts, dims=[-1]))
     negative = any(isinstance(a, int) and a < 0 for a in flat)
@@ -329,7 +329,7 @@ def _to_space(
 
 
 def _cropped(b: Builder, x: Value, axis: int, low: Extent, high: Extent) -> Value:
-    """Return `x` without that many elements at the two ends of an axis."""
+    """Return `x` cropped at both ends of an axis."""
     if (low, high) == (0, 0):
         return x
     d = b.dims(x)[axis]

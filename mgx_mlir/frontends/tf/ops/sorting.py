@@ -1,4 +1,4 @@
-"""Order: the largest elements, places in sorted rows, distinct elements."""
+"""Sorting: largest elements, positions in sorted rows, distinct elements."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from mgx_mlir.programs.build import Builder
 def best_of(
     b: Builder, x: Value, k: Extent, kind: DType, largest: bool = True
 ) -> tuple[Value, Value]:
-    """Return the k best of the last axis, best first, and where they are."""
+    """Return the k best of the last axis, best first, and their indices."""
     rank = len(b.dims(x))
     if rank == 0:
         raise ModelError("expected rank 1 or more, got a scalar")
@@ -50,7 +50,7 @@ def best_of(
 
 @tf_op("TopK", outputs=("values", "indices"))
 def top_k(b: Builder, node: Node, x: Value, *, k: int, sorted: bool = True) -> Outputs:
-    """Sorted whether asked to or not: that order is allowed too."""
+    """Import TopK, always sorted: unsorted results may have any order."""
     return best_of(b, x, k, INT32)
 
 
@@ -72,7 +72,9 @@ def nth_element(b: Builder, node: Node, x: Value, n: Value, *, reverse: bool = F
 
 
 def _in_top(b: Builder, x: Value, targets: Value, k: Extent) -> Value:
-    """Fewer than k classes are better than the target, which is finite and exists."""
+    """Return whether fewer than k classes are better than the target, which must be finite and
+    exist.
+    """
     classes = extent(b, x, 1)
     at = convert(b, targets, INT64)
     inside = b.logical_and(greater_equal(b, at, 0), compare(b, "less", at, classes))
@@ -98,7 +100,7 @@ def in_top_k_v2(b: Builder, node: Node, x: Value, targets: Value, k: Value) -> V
     return _in_top(b, x, targets, count)
 
 
-# ---- places in sorted rows ---------------------------------------------------------------------
+# ---- positions in sorted rows ------------------------------------------------------------------
 
 
 def _register_bound(name: str, before: Callable[..., Value]) -> None:
@@ -106,7 +108,7 @@ def _register_bound(name: str, before: Callable[..., Value]) -> None:
     def bound(
         b: Builder, node: Node, rows: Value, values: Value, *, out_type: DType = INT32
     ) -> Value:
-        """Return how many of the row come before each value."""
+        """Import LowerBound and UpperBound: the number of row elements before each value."""
         if len(b.dims(rows)) != 2 or len(b.dims(values)) != 2:
             raise ModelError("expected matrices")
         hits = before(b, unsqueeze(b, rows, [1]), unsqueeze(b, values, [2]))
@@ -120,10 +122,10 @@ _register_bound("UpperBound", less_equal)
 
 @tf_op("Bucketize")
 def bucketize(b: Builder, node: Node, x: Value, *, boundaries: Sequence[float]) -> Value:
-    """Return how many boundaries are not above the element: all of them for NaN."""
+    """Import Bucketize: the number of boundaries not above the element; all of them for NaN."""
     limits = np.array(list(boundaries), np.float64)
     if (np.diff(limits) < 0).any():
-        raise ModelError("boundaries expected rising numbers")
+        raise ModelError("boundaries expected ascending numbers")
     rank = len(b.dims(x))
     value = unsqueeze(b, convert(b, x, DOUBLE), [rank])
     hits = b.not_(compare(b, "less", value, b.literal(limits)))
@@ -134,7 +136,9 @@ def bucketize(b: Builder, node: Node, x: Value, *, boundaries: Sequence[float]) 
 
 
 def _distinct(b: Builder, x: Value, out_idx: DType, axis: int | None) -> tuple[Value, Value, Value]:
-    """Values in the order of their first occurrence, each element's number, and the counts."""
+    """Return values in order of first occurrence, each element's index among them, and the
+    counts.
+    """
     kind = out_idx
     if axis is None:
         values, _, inverse, counts = b.unique(x, sorted=False)
@@ -145,7 +149,7 @@ def _distinct(b: Builder, x: Value, out_idx: DType, axis: int | None) -> tuple[V
 
 @tf_op("Unique", outputs=("y", "idx"))
 def unique(b: Builder, node: Node, x: Value, *, out_idx: DType = INT32) -> Outputs:
-    """Import Unique: the distinct values, and the place of each input among them."""
+    """Import Unique: the distinct values, and the index of each input among them."""
     return _distinct(b, x, out_idx, None)[:2]
 
 
@@ -182,13 +186,13 @@ def unique_with_counts_v2(
 
 @tf_op("Where")
 def where(b: Builder, node: Node, condition: Value) -> Value:
-    """Return the indices of the elements that are not 0, one row each."""
+    """Import Where: the indices of nonzero elements, one row each."""
     return transpose(b, b.nonzero(condition), [1, 0])
 
 
 @tf_op("ListDiff", outputs=("out", "idx"))
 def list_diff(b: Builder, node: Node, x: Value, y: Value, *, out_idx: DType = INT32) -> Outputs:
-    """Return the elements of x that are not in y, and where they are."""
+    """Import ListDiff: the elements of x that are not in y, and their indices."""
     hits = compare(b, "equal", unsqueeze(b, x, [1]), unsqueeze(b, y, [0]))
     missing = b.not_(squeeze(b, b.reduce_any(hits, axes=[1]), [1]))
     places = squeeze(b, b.nonzero(missing), [0])

@@ -1,4 +1,4 @@
-"""Rows chosen and summed, lists of elements made dense, and permutations of layouts."""
+"""Sums of selected rows, sparse to dense, and permutations of layouts."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _register(name: str, how: str) -> None:
         *num: Value,
         sparse_gradient: bool = False,
     ) -> Value:
-        """Return the rows of x at `indices`, summed by their rising numbers."""
+        """Import sparse segment reductions: rows of x at `indices`, summed by sorted ids."""
         dtype = b.dtype(x)
         chosen = convert(b, b.gather(x, indices, axis=0), wide(dtype))
         ids = convert(b, ids, INT64)
@@ -60,7 +60,7 @@ def sparse_to_dense(
     *,
     validate_indices: bool = True,
 ) -> Value:
-    """Return `values` at index tuples, `default` elsewhere."""
+    """Import SparseToDense: `values` at index tuples, `default` elsewhere."""
     parts = elements(b, shape)
     start = filled(b, parts, single(b, default, "default_value"))
     rank = len(b.dims(indices))
@@ -77,7 +77,7 @@ def sparse_to_dense(
 
 @tf_op("Empty")
 def empty(b: Builder, node: Node, shape: Value, *, dtype: DType, init: bool = False) -> Value:
-    """Zeros: what an empty tensor holds is not stated."""
+    """Import Empty as zeros: the contents are unspecified."""
     return zeros_of(b, elements(b, shape), dtype)
 
 
@@ -88,7 +88,9 @@ def empty(b: Builder, node: Node, shape: Value, *, dtype: DType, init: bool = Fa
 def data_format_dim_map(
     b: Builder, node: Node, x: Value, *, src_format: str = "NHWC", dst_format: str = "NCHW"
 ) -> Value:
-    """Return the axis in one layout of the axis in the other; negative ones count from the end."""
+    """Import DataFormatDimMap: an axis of one layout in the other; negative ones count from the
+    end.
+    """
     table = np.array(_order(src_format, dst_format)).astype(b.dtype(x).np)
     return b.gather(b.literal(np.argsort(table).astype(table.dtype)), x, axis=0)
 
@@ -97,7 +99,9 @@ def data_format_dim_map(
 def data_format_vec_permute(
     b: Builder, node: Node, x: Value, *, src_format: str = "NHWC", dst_format: str = "NCHW"
 ) -> Value:
-    """Return a vector, or rows of pairs, with one entry per axis, in the other layout's order."""
+    """Import DataFormatVecPermute: a vector, or rows of pairs, with one entry per axis,
+    permuted.
+    """
     n = b.dims(x)[0] if b.dims(x) else 0
     if n == len(src_format) - 2:  # spatial axes only
         src_format, dst_format = (
@@ -109,7 +113,7 @@ def data_format_vec_permute(
 
 
 def _order(source: str, target: str) -> list[int]:
-    """Per axis of the target its place in the source."""
+    """Return the source index of each target axis."""
     if sorted(source) != sorted(target) or len(set(source)) != len(source):
         raise ModelError(f"layouts {source} and {target} do not fit")
     return [source.index(c) for c in target]

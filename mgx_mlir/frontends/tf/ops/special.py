@@ -1,4 +1,4 @@
-"""The error function's complement and inverse, and the logarithm of the gamma function."""
+"""Complement and inverse of the error function, and the logarithm of the gamma function."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mgx_mlir.programs.build import Builder
 
 
 def polynomial(b: Builder, x: Value, coefficients: Sequence[float]) -> Value:
-    """Horner's scheme, the highest power first."""
+    """Evaluate a polynomial by Horner's scheme, the highest power first."""
     out = number(b, coefficients[0], x)
     for c in coefficients[1:]:
         out = b.add(b.mul(out, x), c)
@@ -37,7 +37,7 @@ _ERFC = (
 
 @tf_op("Erfc")
 def erfc(b: Builder, node: Node, x: Value) -> Value:
-    """1 - erf(x), but with all its digits where that is small; in f64."""
+    """Return 1 - erf(x) in f64, with full precision where it is small."""
     return in_f64(b, x, lambda v: _erfc(b, v))
 
 
@@ -47,7 +47,7 @@ def in_f64(b: Builder, x: Value, function: Callable[[Value], Value]) -> Value:
 
 
 def _erfc(b: Builder, x: Value) -> Value:
-    a = b.min(b.abs(x), 30)  # the result is 0 there long since, and 0 times infinity is far away
+    a = b.min(b.abs(x), 30)  # beyond 30 the result is 0; clamping avoids 0 times infinity
     t = b.div(b.sub(a, 3), b.add(a, 3))
     scaled = b.div(polynomial(b, t, _ERFC), b.add(b.mul(a, 2), 1))
     right = b.mul(scaled, b.exp(b.neg(b.mul(a, a))))
@@ -64,13 +64,15 @@ _OUTER = (-0.000200214257, 0.000100950558, 0.00134934322, -0.00367342844, 0.0057
 
 
 def _erfinv(b: Builder, x: Value) -> Value:
-    """Return a fit good to 1e-6, then two of Newton's steps; infinite at the ends, NaN beyond."""
+    """Return erf's inverse: a fit to 1e-6, then two Newton steps; infinite at the ends, NaN
+    beyond.
+    """
     w = b.neg(b.log(b.mul(b.sub(number(b, 1, x), x), b.add(x, 1))))
     inner = polynomial(b, b.sub(w, 2.5), _INNER)
     outer = polynomial(b, b.sub(b.sqrt(b.max(w, 0)), 3), _OUTER)
     y = b.mul(b.where(compare(b, "less", w, 5), inner, outer), x)
     for _ in range(2):
-        # on the side where the complement is small it is what still has digits
+        # on the side with a small complement, the complement is precise
         a = b.abs(y)
         miss = b.sub(b.sub(number(b, 1, x), b.abs(x)), _erfc(b, a))
         slope = b.mul(b.exp(b.neg(b.mul(a, a))), -2 / math.sqrt(math.pi))
@@ -104,7 +106,7 @@ _LANCZOS = (
 
 @tf_op("Lgamma")
 def lgamma(b: Builder, node: Node, x: Value) -> Value:
-    """log |gamma(x)|; below 1/2 by the reflection formula; in f64."""
+    """Return log |gamma(x)| in f64; below 1/2 by the reflection formula."""
     return in_f64(b, x, lambda v: _lgamma(b, v))
 
 
@@ -117,7 +119,7 @@ def _lgamma(b: Builder, x: Value) -> Value:
     t = b.add(z, 7.5)
     found = b.add(b.mul(b.add(z, 0.5), b.log(t)), 0.5 * math.log(2 * math.pi))
     found = b.add(b.sub(found, t), b.log(total))
-    # sin(pi x) of the distance to the next integer below
+    # sin(pi x) from the distance to the integer below
     part = b.sub(x, b.floor(x))
     sine = b.abs(b.sin(b.mul(part, math.pi)))
     reflected = b.sub(b.log(b.div(number(b, math.pi, x), sine)), found)

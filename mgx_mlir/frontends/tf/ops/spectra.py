@@ -27,7 +27,7 @@ def _of(x: Held) -> Complex:
 
 @tf_op("Complex")
 def complex_(b: Builder, node: Node, re: Value, im: Value) -> Complex:
-    """Return complex numbers of their parts, whose dims broadcast."""
+    """Import Complex from real and imaginary parts, whose dims broadcast."""
     return Complex(*b.broadcast(re, im))
 
 
@@ -43,13 +43,13 @@ def imag(b: Builder, node: Node, x: Held) -> Value:
 
 @tf_op("Conj", raw=True)
 def conj(b: Builder, node: Node, x: Held) -> Held:
-    """Return the conjugate; real numbers are their own."""
+    """Import Conj; real numbers are unchanged."""
     return Complex(x.re, b.neg(x.im)) if isinstance(x, Complex) else x
 
 
 @tf_op("ComplexAbs", raw=True)
 def complex_abs(b: Builder, node: Node, x: Held) -> Value:
-    """Return the magnitude, without squares that overflow or vanish."""
+    """Import ComplexAbs, without squares that overflow or underflow."""
     x = _of(x)
     re, im = b.abs(x.re), b.abs(x.im)
     large, small = b.max(re, im), b.min(re, im)
@@ -92,7 +92,7 @@ def exp(b: Builder, node: Node, x: Held) -> Complex:
 
 
 def _joined(b: Builder, x: Complex) -> Value:
-    """Return both parts along a last dim."""
+    """Stack real and imaginary part along a new last dim."""
     rank = len(b.dims(x.re))
     return b.concat([unsqueeze(b, v, [rank]) for v in (x.re, x.im)], axis=rank)
 
@@ -100,8 +100,8 @@ def _joined(b: Builder, x: Complex) -> Value:
 def _along(
     b: Builder, node: Node, x: Value, n: Extent | None, axis: int, inverse: bool, onesided: bool
 ) -> Value:
-    """Transform `x`, whose last dim are the parts, as ONNX's DFT does."""
-    shared: Any = node  # neither format's own: it is handed on to the product
+    """Transform `x`, with real and imaginary part in the last dim, by the code of ONNX's DFT."""
+    shared: Any = node  # a node of either format is passed on
     return dft(b, shared, x, n, axis, inverse, onesided)
 
 
@@ -126,13 +126,13 @@ def _axes(b: Builder, x: Value, count: int) -> list[int]:
 
 
 def _count(node: Node) -> int:
-    """Return how many of the last axes an operator transforms: RFFT 1, RFFT2D 2."""
+    """Return the number of transformed axes: RFFT 1, RFFT2D 2."""
     return int(node.op_type[-2]) if node.op_type.endswith("D") else 1
 
 
 @tf_op("FFT", "FFT2D", "FFT3D", "IFFT", "IFFT2D", "IFFT3D", raw=True)
 def fft(b: Builder, node: Node, x: Held) -> Complex:
-    """Transform the last axes, each whole."""
+    """Import FFT: transform the last axes, each whole."""
     x = _of(x)
     found, inverse = _joined(b, x), node.op_type.startswith("I")
     for axis in _axes(b, x.re, _count(node)):
@@ -142,7 +142,7 @@ def fft(b: Builder, node: Node, x: Held) -> Complex:
 
 @tf_op("RFFT", "RFFT2D", "RFFT3D")
 def rfft(b: Builder, node: Node, x: Value, fft_length: Value) -> Complex:
-    """Transform real numbers; of the last axis n // 2 + 1 frequencies are kept."""
+    """Import RFFT: transform real numbers; the last axis has n // 2 + 1 frequencies."""
     axes = _axes(b, x, _count(node))
     *lengths, last = _lengths(b, fft_length, len(axes))
     found = _along(b, node, unsqueeze(b, x, [len(b.dims(x))]), last, axes[-1], False, True)
@@ -153,7 +153,9 @@ def rfft(b: Builder, node: Node, x: Value, fft_length: Value) -> Complex:
 
 @tf_op("IRFFT", "IRFFT2D", "IRFFT3D", raw=True)
 def irfft(b: Builder, node: Node, x: Held, fft_length: Value) -> Value:
-    """Transform back to real numbers; the last axis has the n // 2 + 1 frequencies of n points."""
+    """Import IRFFT: transform back to real numbers; the last axis has n // 2 + 1 frequencies of n
+    points.
+    """
     x = _of(x)
     axes = _axes(b, x.re, _count(node))
     *lengths, last = _lengths(b, fft_length, len(axes))

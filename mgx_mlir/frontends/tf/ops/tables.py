@@ -1,4 +1,4 @@
-"""Hash tables of numbers that a SavedModel fills when it is loaded: constants of the program."""
+"""Hash tables of numbers, filled when a SavedModel is loaded: constants of the program."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def hash_table(
     shared_name: str = "",
     use_node_name_sharing: bool = False,
 ) -> Table:
-    """Import HashTableV2, whose contents the model's initializer states."""
+    """Import HashTableV2, whose contents come from the model's initializer."""
     if not isinstance(key_dtype, DType) or not isinstance(value_dtype, DType):
         raise NotSupported("a table of strings")
     found = node.importer.model.tables.get(node.proto.name) if not node.scope.depth else None
@@ -53,7 +53,7 @@ def _table(v: Held) -> Table:
 
 @tf_op("LookupTableFindV2", raw=True)
 def find(b: Builder, node: Node, table: Held, keys: Value, default: Value) -> Value:
-    """Return each key's value, found by halving the sorted keys; `default` where there is none."""
+    """Import LookupTableFind: each key's value by binary search; `default` for missing keys."""
     held = _table(table)
     if not isinstance(keys, Value) or b.dtype(keys).np != held.keys.dtype:
         raise ModelError(f"expected keys of {held.keys.dtype}")
@@ -71,5 +71,5 @@ def find(b: Builder, node: Node, table: Held, keys: Value, default: Value) -> Va
 
 @tf_op("LookupTableSizeV2", raw=True)
 def size(b: Builder, node: Node, table: Held) -> Value:
-    """Return how many keys a table has."""
+    """Import LookupTableSize: the number of keys."""
     return b.literal(len(_table(table).keys), INT64)

@@ -1,4 +1,4 @@
-"""Tensor arrays of version 1: a handle that stays, and a flow that is the tensor list."""
+"""Tensor arrays of version 1: a constant handle, and a flow value that is the tensor list."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from mgx_mlir.programs.build import Builder
 
 @dataclass(frozen=True)
 class Array(HostValue):
-    """Array behind a handle: the number of elements and their type."""
+    """Array of a handle: the number of elements and their type."""
 
     dtype: DType
     size: Any
@@ -50,7 +50,7 @@ def tensor_array(
     identical_element_shapes: bool = False,
     tensor_array_name: str = "",
 ) -> Outputs:
-    """Import TensorArrayV3: a handle, and a flow that stands for its elements."""
+    """Import TensorArrayV3: a handle, and a flow that represents its elements."""
     size = single(b, size, "size")
     dims = None if element_shape is None else tuple(DYN if d < 0 else d for d in element_shape)
     return Array(dtype, size), TensorList(dtype, dims, size)

@@ -26,7 +26,7 @@ def _dims(b: Builder, shape: Value) -> tuple[int, ...] | None:
     if known is None:
         rank = b.dims(shape)
         return (DYN,) * rank[0] if rank and rank[0] != DYN else None
-    if known.ndim == 0:  # -1: anything
+    if known.ndim == 0:  # -1 means any dims
         return None
     return tuple(int(d) if d >= 0 else DYN for d in known)
 
@@ -41,7 +41,7 @@ def reserve(
     element_dtype: DType,
     shape_type: DType | None = None,
 ) -> TensorList:
-    """Import TensorListReserve: a list of a given size whose elements are not yet set."""
+    """Import TensorListReserve: a list of a given size with unset elements."""
     return TensorList(element_dtype, _dims(b, shape), single(b, count, "num_elements"))
 
 
@@ -126,7 +126,7 @@ def length(b: Builder, node: Node, v: Held) -> Value:
 
 @tf_op("TensorListElementShape", raw=True)
 def element_shape(b: Builder, node: Node, v: Held, *, shape_type: DType) -> Value:
-    """Import TensorListElementShape: -1 where nothing is known of it."""
+    """Import TensorListElementShape: -1 if the shape is unknown."""
     found = list_of(v)
     if found.stacked is not None:
         return convert(b, b.shape(found.stacked, 1), shape_type)
@@ -176,7 +176,7 @@ def concat_v2(
     element_dtype: object = None,
     shape_type: DType | None = None,
 ) -> Outputs:
-    """Return the elements joined along their first axis."""
+    """Import TensorListConcatV2: elements joined along their first axis."""
     x = elements(b, list_of(v))
     dims = b.dims(x)
     if len(dims) < 2:
