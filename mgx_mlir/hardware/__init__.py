@@ -1,1 +1,1 @@
-"""Facts about CPUs and GPUs: data sheets, and the machine that this runs on."""
+"""Facts about CPUs and GPUs from data sheets, and about this machine."""

@@ -1,4 +1,4 @@
-"""GPU architectures by name: vendor, products, and the target that IREE compiles them as."""
+"""GPU architectures by name: vendor, products, and the target name in IREE."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Vendor = Literal["amd", "nvidia"]
 
 @dataclass(frozen=True)
 class Architecture:
-    """An architecture and the products that carry it."""
+    """An architecture, and the products with it."""
 
     name: str  # gfx name, or sm_ and the compute capability
     vendor: Vendor
@@ -118,7 +118,7 @@ def runs_on(code: str, device: str) -> bool:
 def best_of(codes: Sequence[str], device: str) -> str | None:
     """Return the best architecture for a device, among those of compiled code.
 
-    It is the device's own, else the newest that runs there; None where none does.
+    It is the device's own, else the newest that runs there; None if none does.
     """
     if device in codes:
         return device

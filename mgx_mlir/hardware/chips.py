@@ -1,4 +1,4 @@
-"""GPUs by architecture: the figures that bound kernels, from vendors' data sheets and guides.
+"""GPUs by architecture: figures that bound kernel times, from vendors' data sheets and guides.
 
 Sources of AMD's: the CDNA 2, CDNA 3 and CDNA 4 white papers, the data sheets of MI210, MI300X,
 MI355X, and of the Radeon RX 6000, 7000 and 9000 series, the RDNA 2, 3 and 4 ISA guides. Of APUs,
@@ -51,30 +51,30 @@ class Chip:
 
     @property
     def is_nvidia(self) -> bool:
-        """Return whether it is one of NVIDIA's."""
+        """Return whether the vendor is NVIDIA."""
         return vendor_of(self.arch) == "nvidia"
 
     def matrix_rate(self, kind: str, depth: int) -> float:
-        """Return the share of `matrix` that a 16x16 instruction on elements of a kind reaches.
+        """Return the share of `matrix` that a 16x16 instruction on elements of a type reaches.
 
-        kind: the assembler's name: f16, bf16_1k, i8, fp8_fp8, f32.
+        kind: the type in the assembler's name: f16, bf16_1k, i8, fp8_fp8, f32.
         """
         if kind in ("f32", "f64", "xf32"):
             return self.single
         byte = kind.startswith(("i8", "iu8", "fp8", "bf8", "f8"))
         peak = self.byte if byte else 1.0
-        if self.lanes == 64:  # on CDNA a shallow one takes as long as a deep one
+        if self.lanes == 64:  # on CDNA a shallow instruction takes as long as a deep one
             return peak * min(1.0, depth / (self.depth * peak))
         return peak
 
     @property
     def matrix_peak(self) -> float:
-        """16-bit operations a second of all matrix units."""
+        """16-bit operations per second of all matrix units."""
         return self.units * self.matrix * self.ghz * 1e9
 
     @property
     def vector_peak(self) -> float:
-        """f32 operations a second without matrix instructions."""
+        """f32 operations per second without matrix instructions."""
         return self.units * self.vector * self.ghz * 1e9
 
     def occupancy(self, registers: int, lds: int, workgroup: int) -> int:
@@ -146,6 +146,6 @@ CHIPS = {arch: replace(chip, arch=arch) for arch, chip in _CHIPS.items()}
 
 
 def amd_chip(arch: str) -> Chip | None:
-    """Return the figures of an AMD architecture, None for others or if unknown."""
+    """Return the figures of an AMD architecture, None for others and unknown ones."""
     chip = CHIPS.get(arch)
     return None if chip is None or chip.is_nvidia else chip

@@ -1,4 +1,4 @@
-"""Facts about the machine that more than one part asks for."""
+"""Facts about this machine that several packages need."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ try:
 except ImportError:  # Windows
     resource = None
 
-# folder in which IREE's hip driver looks for HIP: read each time that a driver is made
+# folder in which IREE's hip driver looks for HIP; read whenever a driver is made
 HIP_VARIABLE = "IREE_HIP_DYLIB_PATH"
 
 
@@ -29,7 +29,7 @@ def available_cpus() -> int:
 
 
 def peak_memory() -> int | None:
-    """Return the most resident bytes that this process ever had; None on Windows."""
+    """Return the peak resident bytes of this process; None on Windows."""
     if resource is None:
         return None
     unit = 1 if sys.platform == "darwin" else 1024
@@ -52,7 +52,8 @@ def processor_features() -> frozenset[str]:
     return found or frozenset()
 
 
-# numbers of Linux on x86-64: arch_prctl(2), its request for a state of a thread, that of AMX
+# numbers of Linux on x86-64: arch_prctl(2), its request for permission of a state component, and
+# AMX's component
 TILE_REQUEST = 158, 0x1023, 18
 
 
@@ -60,7 +61,7 @@ TILE_REQUEST = 158, 0x1023, 18
 def has_tile_registers() -> bool:
     """Return whether this process may use AMX's registers for bf16 and bytes; asks Linux for them.
 
-    A process must ask first; then its threads and forked children may use them, too.
+    A process must ask first; its threads and forked children may then use them, too.
     """
     if not {"amx_tile", "amx_bf16", "amx_int8"} <= processor_features():
         return False
@@ -73,7 +74,8 @@ _SKYLAKE = ("avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl", "avx2", "
             "bmi1", "bmi2", "clflushopt", "clwb", "rdseed", "xsavec", "xsaves")  # fmt: skip
 _ICELAKE = ("avx512_vnni", "avx512ifma", "avx512vbmi", "avx512_vbmi2", "avx512_bitalg",
             "avx512_vpopcntdq", "gfni", "vaes", "vpclmulqdq", "sha_ni", "rdpid")  # fmt: skip
-# names of LLVM's for CPUs that have 512-bit vectors and no bf16, with what code for them uses
+# LLVM's names for CPUs with 512-bit vectors and without bf16, with the features that their code
+# uses
 _WITHOUT_BF16 = (
     ("icelake-server", frozenset((*_SKYLAKE, *_ICELAKE))),
     ("cascadelake", frozenset((*_SKYLAKE, "avx512_vnni"))),
@@ -93,7 +95,7 @@ def compiled_as(features: frozenset[str]) -> str:
 
 
 def runtime_tool(name: str) -> Path:
-    """Find a program of the iree-base-runtime wheel. TargetError where it is not installed."""
+    """Find a program of the iree-base-runtime wheel. TargetError if it is not installed."""
     spec = importlib.util.find_spec("iree._runtime_libs")
     for folder in (spec.submodule_search_locations or []) if spec else []:
         for file in (name, f"{name}.exe"):

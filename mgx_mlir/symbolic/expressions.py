@@ -1,14 +1,15 @@
-"""Integer expressions over sizes that are not known yet, each in one normal form.
+"""Integer expressions over unknown sizes, each in one normal form.
 
 An expression is a polynomial with integer coefficients over atoms: sizes, and non-polynomial terms
 (a floor division, max(p, 0), the truth of p >= 0 or p == 0, an opaque function). A `Space`
 (symbolic/space.py) uniques atoms and expressions, so that equal normal forms are one object. A
 constant is a Python int, never an `Expr`.
 
-sympy does this too: 200 rounds of a minimum, a division, a product and a comparison took it 4.0 s,
-this 0.07 s, and its import 0.6 s. MLIR's AffineExpr has no products of sizes and no minimum.
+sympy can do this too, but is slower: 200 rounds of a minimum, a division, a product and a
+comparison take it 4.0 s and this package 0.07 s; its import takes 0.6 s. MLIR's AffineExpr has no
+products of sizes and no minimum.
 
-Two assumptions: integers of 32 and 64 bits do not overflow, as sizes are far smaller, and no
+Two assumptions: integers of 32 and 64 bits do not overflow, because sizes are far smaller, and no
 divisor is 0.
 """
 
@@ -21,20 +22,20 @@ if TYPE_CHECKING:
     from mgx_mlir.symbolic.space import Space
 
 Kind = Literal["size", "floordiv", "pos", "ge", "eq", "function"]
-Int = Union[int, "Expr"]  # a string cannot be an operand of |
+Int = Union[int, "Expr"]  # a string: `|` needs it in quotes
 
 SAMPLES = 14
-BIG = 1 << 62  # a coefficient beyond it may overflow 64 bits
-_LARGEST = 1 << 256  # bound of a trial value, as squares of squares grow fast
-_LONGEST = 300  # characters of text: atoms share parts, whose text would double each time
+BIG = 1 << 62  # coefficients beyond it may overflow 64 bits
+_LARGEST = 1 << 256  # limit of trial values, because repeated squares grow fast
+_LONGEST = 300  # characters of text; atoms share parts, so that texts could double each time
 
 
 class Atom:
     """Atom of polynomials; `number` is its creation order in a space.
 
-    `arguments` by kind: floordiv(p, q), pos(p) = max(p, 0), ge(p) = 1 if p >= 0 else 0,
-    eq(p) = 1 if p == 0 else 0, function(name, ..), size(name). `low` and `high` bound it (None:
-    no bound). `samples` are its values where the sizes have trial values (None: no value there).
+    `arguments` by kind: floordiv(p, q), pos(p) = max(p, 0), ge(p) = 1 if p >= 0 else 0, eq(p) = 1
+    if p == 0 else 0, function(name, ..), size(name). `low` and `high` bound it (None: no bound).
+    `samples` are its values for each trial assignment of the sizes (None: undefined).
     """
 
     __slots__ = ("_text", "arguments", "high", "kind", "low", "number", "samples")
@@ -54,11 +55,11 @@ class Atom:
 
     @property
     def is_truth(self) -> bool:
-        """Return whether it is 0 or 1."""
+        """Return whether its value is 0 or 1."""
         return self.kind in ("ge", "eq")
 
     def __str__(self) -> str:
-        """Return its form, cut where it is long: text is for messages alone."""
+        """Return its text, cut if it is long: only for messages."""
         self._text = self._text or _cut(self._written())
         return self._text
 
@@ -129,16 +130,16 @@ class Expr:
     def __mod__(self, other: Int) -> Int:
         return self - other * (self // other)
 
-    # ---- what it is --------------------------------------------------------------------------
+    # ---- properties --------------------------------------------------------------------------
 
     @property
     def low(self) -> int | None:
-        """A number that it is never below, of the bounds of its atoms."""
+        """Lower bound, from the bounds of its atoms."""
         return self._interval()[0]
 
     @property
     def high(self) -> int | None:
-        """A number that it is never above, of the bounds of its atoms."""
+        """Upper bound, from the bounds of its atoms."""
         return self._interval()[1]
 
     def _interval(self) -> tuple[int | None, int | None]:
@@ -156,14 +157,14 @@ class Expr:
 
     @property
     def samples(self) -> list[int | None]:
-        """Its values at the trial values of the sizes."""
+        """Values for the trial assignments of the sizes."""
         if self._samples is None:
             found = (self.at(lambda a, i=i: a.samples[i]) for i in range(SAMPLES))
             self._samples = [None if v is None or abs(v) > _LARGEST else v for v in found]
         return self._samples
 
     def at(self, value: Callable[[Atom], int | None]) -> int | None:
-        """Its value where each atom has that of `value`; None where an atom has none."""
+        """Return its value for atom values from `value`; None if an atom has none."""
         total = 0
         for m, c in self.terms.items():
             for atom in m:
@@ -176,7 +177,7 @@ class Expr:
 
     @property
     def leading(self) -> Monomial:
-        """The first monomial in the order that divisions go by."""
+        """Return the first monomial in the order used by divisions."""
         return max(self.terms, key=order)
 
     @property
@@ -185,26 +186,26 @@ class Expr:
         return self.terms.get((), 0)
 
     def atoms(self) -> Iterator[Atom]:
-        """Yield the atoms of each monomial, repeated as they occur."""
+        """Yield the atoms of each monomial, with repetitions."""
         for m in self.terms:
             yield from m
 
     def only(self) -> tuple[Atom, int] | None:
-        """Return (a, k) where it is a + k for an atom a."""
+        """Return (a, k) if it is a + k for an atom a."""
         rest = [m for m in self.terms if m]
         if len(rest) == 1 and len(rest[0]) == 1 and self.terms[rest[0]] == 1:
             return rest[0][0], self.constant
         return None
 
     def multiple(self) -> tuple[Atom, int] | None:
-        """Return (a, k) where it is k * a for an atom a and a positive k."""
+        """Return (a, k) if it is k * a for an atom a and a positive k."""
         if len(self.terms) != 1:
             return None
         ((m, k),) = self.terms.items()
         return (m[0], k) if len(m) == 1 and k > 0 else None
 
     def replaced(self, atom: Atom, value: Int) -> Int:
-        """Itself with `value` for an atom, outside of other atoms' arguments."""
+        """Return it with `value` for an atom, except inside of other atoms' arguments."""
         if all(atom not in m for m in self.terms):
             return self
         out: Int = self.space.polynomial({m: c for m, c in self.terms.items() if atom not in m})
@@ -243,7 +244,7 @@ def _times(m: Monomial, n: Monomial) -> Monomial:
     found = sorted((*m, *n), key=lambda a: -a.number)
     return tuple(
         a for i, a in enumerate(found) if not (a.is_truth and i and found[i - 1] is a)
-    )  # 0 and 1 are their own squares
+    )  # 0 and 1 equal their squares
 
 
 def _monomial_bounds(m: Monomial) -> tuple[int | None, int | None]:
@@ -283,27 +284,27 @@ def sides(p: Expr) -> tuple[Int, Int]:
 
 
 def is_far(e: Int) -> bool:
-    """Return whether a number is larger than any size, as the end of an unbounded slice."""
+    """Return whether a number exceeds any size, like the end of an unbounded slice."""
     return isinstance(e, int) and abs(e) >= BIG
 
 
 def low_of(e: Int) -> int | None:
-    """Return the lower bound of an expression or a number; None where there is none."""
+    """Return the lower bound of an expression or a number; None without one."""
     return e.low if isinstance(e, Expr) else e
 
 
 def high_of(e: Int) -> int | None:
-    """Return the upper bound of an expression or a number; None where there is none."""
+    """Return the upper bound of an expression or a number; None without one."""
     return e.high if isinstance(e, Expr) else e
 
 
 def samples_of(e: Int) -> list[int | None]:
-    """Return the values of an expression or a number at the trial values of the sizes."""
+    """Return the values of an expression or a number for the trial assignments of the sizes."""
     return e.samples if isinstance(e, Expr) else [e] * SAMPLES
 
 
 def value_at(e: Int, size: Callable[[Atom], int | None]) -> int | None:
-    """Return the value for these sizes; None where a divisor is 0, or a part has no value."""
+    """Return the value for these sizes; None if a divisor is 0, or a part has no value."""
     known: dict[Atom, int | None] = {}
 
     def of(x: Hashable) -> int | None:
@@ -327,7 +328,7 @@ def value_at(e: Int, size: Callable[[Atom], int | None]) -> int | None:
 
 
 def without(m: Monomial, part: Monomial) -> Monomial | None:
-    """m / part, or None where it does not divide."""
+    """Return m / part, or None if it does not divide."""
     left = list(m)
     for a in part:
         if a not in left:

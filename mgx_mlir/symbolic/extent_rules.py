@@ -1,7 +1,7 @@
-"""The dims of the few ops whose `infer` cannot compute them from symbolic extents.
+"""Dims of the few ops whose `infer` cannot compute them from symbolic extents.
 
-Their bounds, dims or sizes come in operands or as fractions, or their clamps have a better form
-than the two cases of a comparison.
+Their bounds, dims or sizes are operands or fractions, or their clamps have a simpler form than the
+two cases of a comparison.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from mgx_mlir.symbolic.expressions import Int
 from mgx_mlir.symbolic.space import Space
 
 Dims = tuple[Int, ...]
-Known = Sequence[Int] | None  # the elements of a vector, where they are known
+Known = Sequence[Int] | None  # elements of a vector, if known
 Rule = Callable[["Operands"], Sequence[Int | None] | None]
 
-_FAR = 1 << 62  # a slice's bound that is beyond every extent
+_FAR = 1 << 62  # slice bound beyond every extent
 
 
 class Operands:
-    """An op's operands by name: `dims[name]`, and the elements of integers where they are known."""
+    """Operands of an op by name: `dims[name]`, and the elements of known integer tensors."""
 
     def __init__(
         self,
@@ -39,7 +39,7 @@ class Operands:
         return name in self.dims
 
     def elements(self, name: str) -> list[Int] | None:
-        """Return the elements of an operand in order; None where they are not known."""
+        """Return the elements of an operand in order; None if unknown."""
         found = self._elements.get(name)
         return None if found is None else list(found.reshape(-1))
 
@@ -51,17 +51,17 @@ class Operands:
 
 
 def broadcast(space: Space, extents: Sequence[Int]) -> Int:
-    """Return the extent that all of these broadcast to; one of 1 gives way to the next."""
+    """Return the common broadcast of extents; an extent of 1 adapts to the next."""
     numbers = [d for d in extents if isinstance(d, int) and d != 1]
     if numbers:
-        return numbers[0]  # the others are 1 or the same
+        return numbers[0]  # the others are 1 or equal
     out: Int = 1
     for d in extents:
         if d is not out and d != 1:
             if out != 1:
                 space.tell_broadcast(out, d)
             if out != 1 and space.nonnegative(out - d) and space.nonnegative(d - out):
-                continue  # the same, in another form
+                continue  # equal in another form
             if out == 1 or space.is_joined(d, out):
                 out = d
             elif not space.is_joined(out, d):
@@ -88,7 +88,7 @@ def _sliced(space: Space, d: Int, start: Int, end: Int) -> Int:
 
 
 def _bound(space: Space, at: Int, d: Int) -> Int:
-    """Return a slice's bound inside of [0, d]: a negative one counts from the end."""
+    """Return a slice's bound clamped to [0, d]; a negative one counts from the end."""
     if isinstance(at, int):
         if abs(at) >= _FAR:
             return d if at > 0 else 0
@@ -99,8 +99,9 @@ def _bound(space: Space, at: Int, d: Int) -> Int:
 
 
 def _reshape(o: Operands) -> Sequence[Int | None] | None:
-    """0 copies, -1 takes the rest. An extent that could be 0 is taken as it is with `allowzero`,
-    or where the elements are a multiple of it: the tensor is empty then."""
+    """Apply reshape: 0 copies, -1 is inferred. An extent that could be 0 is literal with
+    `allowzero`, or if the number of elements is a multiple of it (the tensor is then empty).
+    """
     if not o.has("dims_tensor"):
         return None
     wanted, source, space = o.elements("dims_tensor"), o.dims["input"], o.space
@@ -190,9 +191,9 @@ def _resize(o: Operands) -> Sequence[Int | None] | None:
 
 
 def _scaled(space: Space, d: Int, scale: float) -> Int | None:
-    """floor(d * scale) in f32; of a scale of few binary digits it is exact.
+    """Return floor(d * scale) in f32, exact for a scale with few binary digits.
 
-    That holds for extents up to 2^20: what is resized has fewer.
+    This holds for extents up to 2^20, more than resized tensors have.
     """
     exact = Fraction(scale)
     if isinstance(d, int):

@@ -1,8 +1,8 @@
-"""Running code that computes with extents, such as an op's `infer`, on expressions.
+"""Symbolic execution of code that computes with extents, such as an op's `infer`.
 
-The code gets an `Extent` for each symbolic extent. Where it compares one and neither answer can be
+The code gets an `Extent` for each symbolic extent. If it compares one and neither answer can be
 proved, it runs once for each answer, and the results are combined by the condition. A run that
-raises is ignored, as no program has those sizes.
+raises is ignored, because no program has those sizes.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class _Fork(Exception):
 
 
 class Extent:
-    """An int-like expression. Its comparisons are decided by its run."""
+    """An int-like expression. Its run decides its comparisons."""
 
     __slots__ = ("expr", "run")
 
@@ -96,7 +96,7 @@ class Extent:
     def _refuse(self, *_: object) -> NoReturn:
         raise UndecidedError
 
-    # equal extents would need equal hashes, and an index is one number
+    # equal extents would need equal hashes; and an index must be a single number
     __hash__ = __index__ = __int__ = __float__ = __truediv__ = __rtruediv__ = __pow__ = _refuse
 
     def __str__(self) -> str:
@@ -104,7 +104,7 @@ class Extent:
 
 
 def plain(v: object) -> Int:
-    """Return the expression or number that code computes with."""
+    """Return the expression or number of an extent."""
     if isinstance(v, Extent):
         return v.expr
     if isinstance(v, int):
@@ -116,7 +116,7 @@ def plain(v: object) -> Int:
 
 
 class Runs:
-    """The runs of one piece of code."""
+    """Runs of one piece of code."""
 
     def __init__(self, prover: Prover) -> None:
         self.prover = prover
@@ -125,11 +125,11 @@ class Runs:
         self.left = _MOST_RUNS
 
     def extents(self, dims: Sequence[Int]) -> tuple[int | Extent, ...]:
-        """Dims as the code sees them."""
+        """Return dims as the code receives them."""
         return tuple(d if isinstance(d, int) else Extent(d, self) for d in dims)
 
     def rows(self, code: Callable[[], Rows]) -> Rows | None:
-        """Run `code` for dims; None where every run is refused. May raise UndecidedError."""
+        """Run `code` for dims; None if every run is refused. May raise UndecidedError."""
         return self._rows(code, {}, ())
 
     def _rows(
@@ -156,7 +156,7 @@ class Runs:
 
     def _joined(self, condition: Int, yes: Rows, no: Rows) -> Rows:
         if [len(r) for r in yes] != [len(r) for r in no]:
-            raise UndecidedError  # the rank is not known
+            raise UndecidedError  # the rank is unknown
         select = self.prover.space.select
         return [
             tuple(
@@ -166,16 +166,16 @@ class Runs:
             for x, y in zip(yes, no, strict=True)
         ]
 
-    # ---- what the code asks ------------------------------------------------------------------
+    # ---- queries of the code -----------------------------------------------------------------
 
     def divided(self, p: Int, q: Int) -> Int:
-        """Return p // q; UndecidedError where q is 0."""
+        """Return p // q; UndecidedError if q is 0."""
         if isinstance(q, int) and q == 0:
             raise UndecidedError
         return self.prover.space.floordiv(p, q)
 
     def holds(self, question: str, a: Int, b: Int) -> bool:
-        """Decide a == b (`equal`) or a >= b (`not_less`): proved, or as this run assumes."""
+        """Decide a == b (`equal`) or a >= b (`not_less`), by proof or by this run's assumption."""
         space = self.prover.space
         truth = space.equal(a, b) if question == "equal" else space.not_less(a, b)
         if isinstance(truth, int):
@@ -192,7 +192,7 @@ class Runs:
         return self.answers[atom] != negated
 
     def _proved(self, atom: Atom) -> bool | None:
-        """Return what the answers so far say of an atom."""
+        """Return the value of an atom that follows from the assumptions so far."""
         p = atom.arguments[0]
         if not self.given or not isinstance(p, Expr):
             return None
@@ -210,7 +210,7 @@ class Runs:
 
 
 def _told(atom: Atom, answer: bool) -> tuple[Expr, ...]:
-    """Return what is never negative where a truth has this value."""
+    """Return the nonnegative expressions that follow from a truth's value."""
     p = atom.arguments[0]
     assert isinstance(p, Expr)
     if atom.kind == "ge":

@@ -1,7 +1,7 @@
-"""Dynamic extents as ints that know their expression: arithmetic on them is that of expressions.
+"""Dynamic extents as ints that have an expression: their arithmetic is symbolic.
 
-Code treats them as numbers that are neither 0 nor 1. `==` compares expressions; an order comparison
-is an UndecidedError unless it is proved.
+Code treats them as numbers other than 0 and 1. `==` compares expressions; an order comparison
+raises UndecidedError unless it is proved.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _numbers: Iterator[int] = itertools.count(FIRST)
 
 
 class Naming:
-    """The names of one program's dynamic extents."""
+    """Names of one program's dynamic extents."""
 
     def __init__(self, prover: Prover) -> None:
         self.prover = prover
@@ -28,7 +28,7 @@ class Naming:
         self._names: list[NamedExtent] = []
 
     def of(self, e: Int) -> int:
-        """Return the extent that is `e`: a number, or the one name of all equal expressions."""
+        """Return the extent for `e`: a number, or the name of all equal expressions."""
         if isinstance(e, int):
             return e
         found = self._found.get(e)
@@ -54,13 +54,13 @@ class Naming:
         return isinstance(d, NamedExtent) and d.naming is self
 
     def forget(self) -> None:
-        """Release the names, when no type has one any more."""
+        """Release the names, once no type uses one."""
         for found in self._found.values():
             NAMED.pop(int(found), None)
 
 
 class NamedExtent(NamedDim):
-    """A dynamic extent: as a number it is its name."""
+    """A dynamic extent: its int value is its name."""
 
     expr: Expr
     naming: Naming
@@ -72,11 +72,11 @@ class NamedExtent(NamedDim):
 
     @property
     def is_extent(self) -> bool:  # type: ignore[override]
-        """Return whether it is proved that it is never negative."""
+        """Return whether it is proved to be nonnegative."""
         return self.naming.prover.is_nonnegative(self.expr)
 
     def inferred(self, cls: Any, o: Any) -> list[TensorType] | None:
-        """Run `infer` on expressions, for each answer to what it asks."""
+        """Run `infer` on expressions, for each answer to its comparisons."""
         runs = Runs(self.naming.prover)
         kinds: list[TensorType] = []
 
@@ -145,7 +145,7 @@ class NamedExtent(NamedDim):
         return self.naming.prover.space.floordiv(p, q)
 
     def _remainder(self, p: Int, q: Int) -> int:
-        # the quotient gets no name: looking for one takes proofs
+        # the quotient gets no name, because finding an equal one takes proofs
         return self.naming.of(p - q * self._floordiv(p, q))
 
     def __mod__(self, other: int) -> int:
@@ -160,7 +160,7 @@ class NamedExtent(NamedDim):
         truth = self.naming.prover.space.not_less(p, q)
         if isinstance(truth, int):
             return bool(truth)
-        # a dynamic extent is neither 0 nor 1, as equality has it
+        # a dynamic extent differs from 0 and 1, consistent with ==
         if isinstance(q, int) and q <= 2 and self.is_extent:
             return True
         if isinstance(p, int) and p <= 1 and self.is_extent:

@@ -1,4 +1,4 @@
-"""Rows of dims as text: polynomials of sizes d0, d1, ..., as attributes keep them."""
+"""Text of rows of dims, as attributes store them: polynomials of sizes d0, d1, ..."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from mgx_mlir.symbolic.space import Space
 
 
 def polynomials(rows: Sequence[Sequence[Int]]) -> list[str]:
-    """Return each row as `3, d0, 2*d0*d1 + 1`: each size, or a multiple of it, is a dim of a row.
+    """Return each row as `3, d0, 2*d0*d1 + 1`; each size, or a multiple of it, is a dim of a row.
 
-    Every atom becomes a size. So does an expression of which an atom occurs alone in no dim.
+    Every atom becomes a size. So does an expression with an atom that is not a dim by itself.
     """
     dims = [e for row in rows for e in row if isinstance(e, Expr)]
     alone = {found[0] for e in dims if (found := e.multiple()) is not None}
@@ -34,7 +34,7 @@ def polynomials(rows: Sequence[Sequence[Int]]) -> list[str]:
 
 
 def read_polynomials(rows: Sequence[str], space: Space) -> list[list[Int]]:
-    """Return the rows that `polynomials` wrote, over sizes of these names."""
+    """Parse rows of `polynomials`, over sizes of these names."""
 
     def factor(text: str) -> Int:
         return space.size(text, 0) if text.startswith("d") else int(text)

@@ -1,9 +1,9 @@
-"""Proofs that an expression is never negative; what is not proved is not believed.
+"""Proofs that an expression is never negative; without a proof the answer is no.
 
 First bounds of atoms are used, then trial values, which refute most false claims. The rest is
-proved by cases: each max(p, 0) is p or 0, each truth 1 or 0, under its condition. In each case
-the negated goal, the conditions and what is known of each atom are linear inequalities over the
-monomials; Fourier and Motzkin's elimination shows that they contradict each other.
+proved by cases: each max(p, 0) is p or 0, each truth 1 or 0, under its condition. In each case the
+negated goal, the conditions and the facts of each atom are linear inequalities over the monomials.
+Fourier-Motzkin elimination shows that they contradict each other.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ from mgx_mlir.symbolic.expressions import (
 )
 from mgx_mlir.symbolic.space import Space
 
-_DEPTH = 6  # cases within cases
-_MOST_ROWS = 160  # rows of an elimination
+_DEPTH = 6  # most nested cases
+_MOST_ROWS = 160  # most rows of an elimination
 _MOST_ATOMS = 16
 _MOST_FACTS = 12
-_BUDGET = 400_000  # additions of rows in the life of a prover, some seconds
+_BUDGET = 400_000  # most additions of rows in the life of a prover, some seconds
 
 Row = tuple[dict[int, int], int]  # sum of coefficient * unknown + constant >= 0
 
 
 class Prover:
-    """A space whose forms use what is proved, and the proofs' memory."""
+    """A space whose normal forms use proofs, and a cache of proofs."""
 
     def __init__(self) -> None:
         self.space = Space(self.is_nonnegative, self.broadcast_together)
-        # expressions that are not negative in any run without an error
+        # expressions that are nonnegative in any run without an error
         self.facts: tuple[Expr, ...] = ()
         self.learning = True  # False in branches and loops, whose ops may not run
         self._known: dict[tuple[Expr, ...], bool] = {}
@@ -44,7 +44,7 @@ class Prover:
         self._busy = False
 
     def is_nonnegative(self, e: Int, given: tuple[Expr, ...] = ()) -> bool:
-        """Return whether it is proved that e >= 0 wherever each of `given` is."""
+        """Return whether e >= 0 is proved wherever each of `given` is nonnegative."""
         if isinstance(e, int):
             return e >= 0
         if e.low is not None and e.low >= 0:
@@ -57,7 +57,7 @@ class Prover:
         if found is None:
             found = False
             if not _refuted(e, given):
-                self._busy = True  # no nested proofs for expressions made by a proof
+                self._busy = True  # no nested proofs for expressions that a proof makes
                 try:
                     found = _Proof(self).holds(e, list(given), {}, _DEPTH)
                 finally:
@@ -66,7 +66,7 @@ class Prover:
         return found
 
     def learn(self, e: Int) -> None:
-        """Assume that e is never negative, unless that is proved."""
+        """Assume that e is nonnegative, unless that is proved."""
         if not self.learning:
             return
         if isinstance(e, Expr) and len(self.facts) < _MOST_FACTS and not self.is_nonnegative(e):
@@ -74,10 +74,10 @@ class Prover:
             self._known.clear()
 
     def broadcast_together(self, a: Int, b: Int) -> None:
-        """Learn what follows where two extents are the same in every run, or one of them is 1.
+        """Learn the consequences if two extents are equal in every run, or one of them is 1.
 
-        A minimum is one of its sides where the other side would not fit: of `x + table[:n]`, with
-        n rows of x and 512 of the table, n is 512 at most.
+        A minimum equals one of its sides if the other side would not fit: in `x + table[:n]`, with
+        n rows of x and 512 of the table, n is at most 512.
         """
         d = a - b
         if isinstance(d, int):
@@ -93,23 +93,23 @@ class Prover:
                 self.learn(-p)
 
     def _differ(self, a: Int, b: Int, given: Expr) -> bool:
-        """Return whether it is proved that a != b wherever `given` >= 0."""
+        """Return whether a != b is proved wherever `given` >= 0."""
         d = a - b
         if isinstance(d, int):
             return d != 0
         return self.is_nonnegative(d - 1, (given,)) or self.is_nonnegative(-d - 1, (given,))
 
     def are_equal(self, a: Int, b: Int) -> bool:
-        """Return whether it is proved that a == b."""
+        """Return whether a == b is proved."""
         if self._differ_in_a_trial(a, b):
-            return False  # ahead of a proof that one of them is never the smaller
+            return False  # cheaper than a proof that neither is the smaller
         d = a - b
         if isinstance(d, int):
             return d == 0
         return self.is_nonnegative(d) and self.is_nonnegative(-d)
 
     def _differ_in_a_trial(self, a: Int, b: Int) -> bool:
-        """Return whether trial values show a != b where the facts hold."""
+        """Return whether trial values show a != b where all facts hold."""
         for i, (v, w) in enumerate(zip(samples_of(a), samples_of(b), strict=True)):
             if v == w or v is None or w is None:
                 continue
@@ -119,7 +119,7 @@ class Prover:
         return False
 
     def range_of(self, e: Int) -> tuple[int | None, int | None]:
-        """Bounds of an expression: its values at the sizes' ends, where they are proved to be."""
+        """Return bounds of an expression: its values at the sizes' ends, if they are proved."""
         if isinstance(e, int):
             return e, e
         low, high = e.low, e.high
@@ -138,7 +138,7 @@ class Prover:
 
 
 def _refuted(e: Expr, given: Sequence[Expr]) -> bool:
-    """Return whether trial values show an e < 0 where all of `given` hold."""
+    """Return whether trial values show e < 0 where all of `given` hold."""
     for i, v in enumerate(e.samples):
         if v is None or v >= 0:
             continue
@@ -167,14 +167,14 @@ class _Proof:
             chosen = {**decided, atom: value}
             told = [_settled(c, chosen) for c in [*facts, *conditions]]
             if any(isinstance(c, int) and c < 0 for c in told):
-                continue  # there is no such case
+                continue  # this case cannot occur
             left = [c for c in told if isinstance(c, Expr)]
             if not self.holds(_settled(goal, chosen), left, chosen, depth - 1):
                 return False
         return True
 
     def _follows(self, goal: Int, facts: Sequence[Expr], decided: dict[Atom, Int]) -> bool:
-        """Return whether the facts and what is known of the atoms contradict goal <= -1."""
+        """Return whether the facts of the goal and the atoms contradict goal <= -1."""
         numbers: dict[Monomial, int] = {}
         rows: list[Row] = []
 
@@ -213,7 +213,7 @@ class _Proof:
 
 
 def _settled(e: Int, decided: dict[Atom, Int]) -> Int:
-    """`e` with what was decided about its atoms."""
+    """Return `e` with the decided values of its atoms."""
     while isinstance(e, Expr):
         atom = next((a for a in e.atoms() if a in decided), None)
         if atom is None:
@@ -223,7 +223,7 @@ def _settled(e: Int, decided: dict[Atom, Int]) -> Int:
 
 
 def _next_case(goal: Int, facts: Iterable[Expr], decided: dict[Atom, Int]) -> Atom | None:
-    """Return an atom that two cases decide: one of the goal, else of what its atoms are made of."""
+    """Return an atom to split in two cases: one of the goal, else of the atoms' arguments."""
     seen: dict[Atom, None] = {}
     waiting: list[object] = [goal]
     while waiting and len(seen) < 2 * _MOST_ATOMS:
@@ -244,7 +244,7 @@ def _next_case(goal: Int, facts: Iterable[Expr], decided: dict[Atom, Int]) -> At
 
 
 def _cases(a: Atom) -> list[tuple[Int, list[Int]]]:
-    """Return the values of an atom, each with the expressions that are not negative then."""
+    """Return the values of an atom, each with the expressions that are then nonnegative."""
     p = a.arguments[0]
     assert isinstance(p, Expr)
     if a.kind == "pos":
@@ -255,7 +255,7 @@ def _cases(a: Atom) -> list[tuple[Int, list[Int]]]:
 
 
 def _facts(a: Atom, prover: Prover) -> list[Int]:
-    """Return what is never negative because of what an atom is."""
+    """Return the nonnegative expressions that follow from an atom's definition."""
     made = prover.space.polynomial({(a,): 1})
     out: list[Int] = []
     if a.low is not None:
@@ -271,7 +271,7 @@ def _facts(a: Atom, prover: Prover) -> list[Int]:
         assert isinstance(p, int | Expr)
         assert isinstance(q, int | Expr)
         low = q if isinstance(q, int) else q.low
-        if low is not None and low >= 0:  # no divisor is 0
+        if low is not None and low >= 0:  # divisors are never 0
             out += [p - q * made, q * made + q - 1 - p]
             if isinstance(q, Expr):
                 out.append(q - 1)
@@ -279,7 +279,7 @@ def _facts(a: Atom, prover: Prover) -> list[Int]:
 
 
 def _monomial_facts(m: Monomial, space: Space) -> list[Int]:
-    """m >= 0, and a's bounds times the rest, where all factors are at least 0."""
+    """Return m >= 0, and a's bounds times the rest, if all factors are nonnegative."""
     if any(a.low is None or a.low < 0 for a in m):
         return []
     whole = space.polynomial({m: 1})
@@ -294,7 +294,7 @@ def _monomial_facts(m: Monomial, space: Space) -> list[Int]:
 
 
 def _products(goal: Int, facts: Sequence[Expr]) -> list[Int]:
-    """Facts times what their atoms are multiplied with in the goal, where that is not negative."""
+    """Return facts times the nonnegative factors of their atoms in the goal."""
     if not isinstance(goal, Expr):
         return []
     out: list[Int] = []

@@ -1,6 +1,6 @@
-"""Factory of expressions: each once, in its normal form.
+"""Factory of expressions: each exists once, in its normal form.
 
-Forms are simplified by proved signs: max(p, 0) is p where p >= 0 is proved.
+Forms are simplified by proved signs: max(p, 0) is p if p >= 0 is proved.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ MOST_TERMS = 48  # larger expressions become an opaque function
 class Space:
     """Makes expressions, each once.
 
-    `is_nonnegative(e)` is called where a sign simplifies a form; True must mean that e is never
+    `is_nonnegative(e)` is called for a sign that simplifies a form; True must mean that e is never
     negative. `broadcast(a, b)` is called for extents that are equal, or one of them 1.
     """
 
@@ -55,7 +55,7 @@ class Space:
         if self._broadcast is not None:
             self._broadcast(a, b)
 
-    # ---- making ------------------------------------------------------------------------------
+    # ---- construction ------------------------------------------------------------------------
 
     def polynomial(self, terms: Terms) -> Int:
         """Return the expression of these terms."""
@@ -92,7 +92,7 @@ class Space:
         return found
 
     def size(self, name: Hashable, low: int = 0, high: int | None = None) -> Int:
-        """Return a size of this name, at least `low` and at most `high`."""
+        """Return a size of this name, in [low, high]."""
         if low == high:
             return low
         return self._atom("size", (name,), (low, high), self._trials(low, high))
@@ -112,8 +112,8 @@ class Space:
     def _trials(
         self, low: int, high: int | None, fixed: bool = True
     ) -> Callable[[int], int | None]:
-        """Trial values: the least for all sizes together, the next, then of each its own."""
-        rng = random.Random(len(self._atoms) + 1)  # the same in every process
+        """Return trial values: the minimum of all sizes together, the next, then different ones."""
+        rng = random.Random(len(self._atoms) + 1)  # same values in every process
 
         def sample(i: int) -> int:
             own = (
@@ -128,7 +128,7 @@ class Space:
     # ---- division ----------------------------------------------------------------------------
 
     def floordiv(self, p: Int, q: Int) -> Int:
-        """p / q rounded down."""
+        """Return p / q rounded down."""
         if isinstance(q, int):
             return self._by_number(p, q)
         if p == 0:
@@ -171,7 +171,7 @@ class Space:
         return self.polynomial(whole) + self._floor(rest, q)
 
     def _floor(self, r: Int, q: int) -> Int:
-        """floor(r / q) where all coefficients of r lie in [0, q)."""
+        """Return floor(r / q) if all coefficients of r lie in [0, q)."""
         if isinstance(r, int):
             return r // q
         g = math.gcd(q, *(c for m, c in r.terms.items() if m))
@@ -192,7 +192,9 @@ class Space:
         return self._quotient(r, q)
 
     def _reduced(self, p: Int, q: Expr) -> tuple[Int, Int, Int]:
-        """(w, r, s) where p / q is w + r / s: what divides is taken out, what both have dropped."""
+        """Return (w, r, s) with p / q = w + r / s: the divisible part is separated, common factors
+        dropped.
+        """
         whole: Int = 0
         if len(q.terms) == 1:
             (m, c), = q.terms.items()  # fmt: skip
@@ -220,7 +222,7 @@ class Space:
         return whole, p, q
 
     def exact(self, p: Int, q: Int) -> Int | None:
-        """Return the quotient where q divides p as a polynomial, else None."""
+        """Return the quotient if q divides p as a polynomial, else None."""
         if q == 0:
             return None
         if isinstance(q, int):
@@ -240,14 +242,14 @@ class Space:
             part = self.polynomial({left: rest.terms[m] // q.terms[lead]})
             smaller = rest - part * q
             if isinstance(smaller, Expr) and order(smaller.leading) >= order(m):
-                return None  # truths are their own squares: the term did not go
+                return None  # truths equal their squares, so that the term did not vanish
             out, rest = out + part, smaller
         return None
 
     # ---- signs -------------------------------------------------------------------------------
 
     def nonnegative(self, e: Int) -> bool:
-        """Return whether it is proved that `e` is never below 0."""
+        """Return whether `e` is proved to be nonnegative."""
         return e >= 0 if isinstance(e, int) else self._prove(e)
 
     def pos(self, p: Int) -> Int:
@@ -282,7 +284,7 @@ class Space:
 
     @staticmethod
     def _far_below(a: Int, b: Int) -> bool:
-        """Return whether a < b where one of them is a number that no expression reaches."""
+        """Return whether a < b because one of them is a number beyond every expression."""
         return a < 0 if isinstance(a, int) and is_far(a) else isinstance(b, int) and b > 0
 
     def not_less(self, a: Int, b: Int) -> Int:
@@ -338,7 +340,7 @@ class Space:
         return e if (low_of(e), high_of(e)) == (0, 1) else 1 - self.is_zero(e)
 
     def select(self, condition: Int, a: Int, b: Int) -> Int:
-        """Make a where the condition, 0 or 1, holds, else b."""
+        """Return a if the condition, 0 or 1, holds, else b."""
         if isinstance(condition, int):
             return a if condition else b
         if a is b or a == b:
@@ -365,10 +367,10 @@ class Space:
         return b + condition * d
 
     def is_joined(self, joined: Int, d: Int) -> bool:
-        """Return whether an extent is what `d` broadcasts to: `a`, or `b` where `a` is 1.
+        """Return whether an extent is the broadcast of `d` with another: `a`, or `b` if `a` is 1.
 
-        One of the two is `d`, or was made of it so in turn. The extent is 1 only where `d` is 1,
-        and broadcasting it with `d` again changes nothing.
+        One of the two is `d`, or itself a broadcast of `d`. The extent is 1 only if `d` is 1, and
+        broadcasting it with `d` again changes nothing.
         """
         if joined is d:
             return True
@@ -385,7 +387,7 @@ class Space:
 
     @staticmethod
     def solved(e: Int, p: Expr) -> Int:
-        """Return `e` where p is 0, by a size that p states."""
+        """Return `e` where p is 0, by eliminating a size of p."""
         for m, c in p.terms.items():
             if len(m) == 1 and abs(c) == 1 and m[0].kind == "size":
                 others = [n for n in p.terms if n != m]

@@ -1,6 +1,6 @@
 """Text generation: from a checkpoint to tokens.
 
-Needs the packages of the extra `text`; in mgx_mlir only its commands import it.
+Needs the packages of the extra `text`; within mgx_mlir only its commands import it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Weights of 4 and 8 bits, a scale and a zero point for each block of a row."""
+"""Weights of 4 and 8 bits, with a scale and a zero point for each block of a row."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-BLOCK = 32  # columns to a scale, as in .gguf's Q4_0, Q4_1 and Q8_0
+BLOCK = 32  # columns per scale, as in .gguf's Q4_0, Q4_1 and Q8_0
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class BlockWeights:
 
     @property
     def rows(self) -> int:
-        """Return the outputs of the layer."""
+        """Return the number of the layer's outputs."""
         return self.codes.shape[0]
 
     def floats(self) -> NDArray[np.float32]:

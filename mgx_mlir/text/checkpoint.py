@@ -17,18 +17,18 @@ log = logging.getLogger(__name__)
 
 
 class Checkpoint(Protocol):
-    """Files of a model. Only `model` and `blocks` may import torch, which a warm load does
-    without.
+    """Files of a model. Only `model` and `blocks` may import torch, which a warm load does not
+    need.
     """
 
     @property
     def config(self) -> Mapping[str, Any]:
-        """Return what config.json of transformers holds."""
+        """Return the content of transformers' config.json."""
         ...
 
     @property
     def generation(self) -> Mapping[str, Any]:
-        """Return what generation_config.json holds; it may be empty."""
+        """Return the content of generation_config.json; it may be empty."""
         ...
 
     def files(self) -> list[Path]:
@@ -44,7 +44,7 @@ class Checkpoint(Protocol):
         ...
 
     def blocks(self) -> Mapping[str, BlockWeights]:
-        """Return the weights that the files hold in blocks, by the names of linear layers."""
+        """Return the weights that the files store in blocks, by the names of linear layers."""
         ...
 
 
@@ -52,7 +52,7 @@ class Folder:
     """A folder written by transformers' save_pretrained: config.json, *.safetensors,
     tokenizer.json.
 
-    Raises FileError where one is missing or damaged.
+    Raises FileError if one is missing or damaged.
     """
 
     def __init__(self, path: Path) -> None:
@@ -85,9 +85,11 @@ class Folder:
         try:
             with quiet():
                 made, found = transformers.AutoModelForCausalLM.from_pretrained(
-                    str(self.path), dtype=torch.float32, local_files_only=True,
+                    str(self.path),
+                    dtype=torch.float32,
+                    local_files_only=True,
                     output_loading_info=True,
-                )  # fmt: skip
+                )  # transformers raises exceptions of many kinds
         except Exception as e:  # transformers raises of many kinds
             why = " ".join(str(e).split())[:300] or type(e).__name__
             raise UsageError(
@@ -97,7 +99,7 @@ class Folder:
         return made.eval()
 
     def _check(self, found: Mapping[str, Any]) -> None:
-        """Refuse weights that are not there: transformers draws them by chance."""
+        """Raise FileError for missing weights: transformers would initialise them at random."""
         if missing := sorted(found["missing_keys"]):
             raise FileError(
                 f"{len(missing)} tensors of the config's model are not in the files, such as "
@@ -108,7 +110,7 @@ class Folder:
                         "'%s'", self.path, len(more), more[0])  # fmt: skip
 
     def blocks(self) -> Mapping[str, BlockWeights]:
-        """Return none: weights are floats."""
+        """Return nothing: weights are floats."""
         return {}
 
 

@@ -1,7 +1,7 @@
-"""Tokens guessed ahead of a model, which one run then checks: tokens stay those of the model.
+"""Tokens guessed ahead of a model, which one run then verifies: the model's own tokens are kept.
 
-The token of a place follows from its logits, the seed and the place. So a guess is right if it is
-the token that the model's own logits give there, drawn or not.
+The token of a position depends only on its logits, the seed and the position. So a guess is right
+if it equals the token chosen from the model's own logits, greedily or by sampling.
 """
 
 from __future__ import annotations
@@ -14,26 +14,28 @@ import numpy as np
 if TYPE_CHECKING:
     from mgx_mlir.text.engine import Decoder
 
-_LONGEST, _SHORTEST = 3, 2  # tokens that have to occur before
+_LONGEST, _SHORTEST = 3, 2  # longest and shortest match of the last tokens with earlier ones
 _CHUNK = 128
 
 
 class Drafter(Protocol):
-    """Guesses tokens. An engine calls it under its lock."""
+    """Guesser of tokens. An engine calls it under its lock."""
 
     def draft(self, slot: int, tokens: Sequence[int], most: int) -> list[int]:
-        """Return up to `most` tokens that may follow; `slot` says which answer they are of."""
+        """Return up to `most` tokens that may follow; `slot` identifies the answer."""
         ...
 
 
 class Lookup:
-    """Guess that text repeats: what followed the last tokens where they occurred before.
+    """Guess repetition: the tokens that followed an earlier occurrence of the last tokens.
 
     Saxena, Prompt Lookup Decoding, 2023.
     """
 
     def draft(self, slot: int, tokens: Sequence[int], most: int) -> list[int]:
-        """Return what followed the latest earlier place of the last three tokens, or two."""
+        """Return the tokens after the latest earlier occurrence of the last three tokens, or
+        two.
+        """
         row = np.asarray(tokens, np.int32)
         for size in range(min(_LONGEST, len(row) - 1), _SHORTEST - 1, -1):
             windows = np.lib.stride_tricks.sliding_window_view(row[:-1], size)
@@ -45,20 +47,23 @@ class Lookup:
 
 
 class DraftModel:
-    """Guess what a smaller model of the same tokens finds likeliest."""
+    """Guess the likeliest tokens of a smaller model with the same vocabulary."""
 
     def __init__(self, decoder: Decoder) -> None:
         self._decoder = decoder
         self._rows: list[list[int]] = [[] for _ in range(decoder.slots)]
 
     def draft(self, slot: int, tokens: Sequence[int], most: int) -> list[int]:
-        """Return the likeliest tokens, each behind those before."""
+        """Return the likeliest tokens, one after the other."""
         most = min(most, self._decoder.rows - len(tokens))
         if slot >= len(self._rows) or most < 1:
             return []
         kept = self._rows[slot]
-        same = next((i for i, (a, b) in enumerate(zip(kept, tokens, strict=False)) if a != b),
-                    min(len(kept), len(tokens)))  # fmt: skip
+        same = next(
+            (i for i, (a, b) in enumerate(zip(kept, tokens, strict=False)) if a != b),
+            # the last token is always computed, because its logits are needed
+            min(len(kept), len(tokens)),
+        )
         same = min(same, len(tokens) - 1)  # the last token is always computed, for its logits
         self._rows[slot] = []  # until its rows are written
         for at in range(same, len(tokens), _CHUNK):

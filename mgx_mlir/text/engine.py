@@ -21,7 +21,8 @@ from mgx_mlir.text.requests import Handle, Piece, Request
 from mgx_mlir.text.sampling import choose, likeliest, log_softmax
 from mgx_mlir.text.stops import Stops
 
-_ROWS = 8  # tokens of a step with guesses, over all answers: what one pass over codes serves
+# tokens of a step with guesses, over all answers; one pass over quantised weights serves this many
+_ROWS = 8
 
 
 class Decoder(Protocol):
@@ -31,12 +32,12 @@ class Decoder(Protocol):
     rows: int
 
     def prefill(self, slot: int, tokens: Sequence[int], start: int) -> NDArray[Any]:
-        """Write tokens at rows from `start` on, and return the logits {vocabulary} behind them."""
+        """Write tokens at rows from `start` on; return the logits {vocabulary} after the last."""
         ...
 
     def decode(self, tokens: Sequence[Sequence[int]], starts: Sequence[int]) -> NDArray[Any]:
-        """Write tokens, as many for each of the first slots; return the logits {sequences, tokens,
-        vocabulary} behind each.
+        """Write tokens, equally many for each of the first slots; return the logits {sequences,
+        tokens, vocabulary} after each.
         """
         ...
 
@@ -51,7 +52,7 @@ class Decoder(Protocol):
 
 @dataclass
 class Slot:
-    """A slot: the tokens whose keys and values it holds, and the answer that uses it."""
+    """A slot: the tokens whose keys and values it has, and the answer that uses it."""
 
     tokens: list[int] = field(default_factory=list)
     running: Running | None = None
@@ -78,7 +79,7 @@ class Text(Protocol):
         ...
 
     def rest(self) -> str:
-        """Return what is left at the end."""
+        """Return the remaining text at the end."""
         ...
 
 
@@ -113,7 +114,7 @@ class Engine:
         self._waiting: deque[Handle] = deque()
         self._clock = 0
         self._working = threading.RLock()  # held through a step
-        # held briefly: submit and cancel do not wait for a step
+        # held briefly, so that submit and cancel do not wait for a step
         self._changed = threading.Condition()
         self._news = 0  # counts calls that may have added work
         self.listeners: list[Callable[[], None]] = []  # called after each step, on its thread
@@ -121,14 +122,16 @@ class Engine:
         self._closed = False
         self.steps = 0  # decode steps
         self.decoded_tokens = 0
-        self.drafted_tokens = self.accepted_tokens = 0  # guessed, and those that were right
-        self.prompt_tokens = 0  # computed
+        self.drafted_tokens = self.accepted_tokens = 0  # guessed tokens, and correct guesses
+        self.prompt_tokens = 0  # computed prompt tokens
         self.cached_tokens = 0  # prompt tokens found in the cache
 
-    # ---- from outside ----------------------------------------------------------------------
+    # ---- called by other threads -------------------------------------------------------------
 
     def submit(self, request: Request) -> Handle:
-        """Queue a request. Raises UsageError for a prompt too long, or too many that wait."""
+        """Queue a request. Raises UsageError if the prompt is too long, or too many requests
+        wait.
+        """
         if len(request.tokens) >= self.decoder.rows:
             raise UsageError(
                 f"the prompt has {len(request.tokens)} tokens, and the model is loaded for "
@@ -192,13 +195,13 @@ class Engine:
         self.close()
 
     def wake(self) -> None:
-        """Wake the thread, to look for work."""
+        """Wake the thread to check for work."""
         with self._changed:
             self._news += 1
             self._changed.notify_all()
 
     def advance(self, handle: Handle) -> None:
-        """Wait for a piece of an answer; run a step where no thread does."""
+        """Wait for a piece of an answer; run a step if no thread does."""
         with self._changed:
             driven = self._thread is not None
             while driven and not (handle.pieces or handle.done):
@@ -247,7 +250,7 @@ class Engine:
         return worked or left
 
     def _guarded(self, work: Callable[[], None], concerned: list[Running]) -> None:
-        """Run work; its failure ends the concerned answers, and no others."""
+        """Run work; its failure ends only the affected answers."""
         try:
             work()
         except Exception as e:
@@ -281,14 +284,15 @@ class Engine:
             self._filling.append(running)
 
     def _place(self, running: Running) -> int:
-        """Give a request a free slot; return how many rows of its prompt are cached there."""
-        prompt = running.tokens[:-1]  # the last token is always computed, for its logits
+        """Assign a free slot to a request; return how many rows of its prompt are cached there."""
+        # the last token is always computed, because its logits are needed
+        prompt = running.tokens[:-1]
         common = [_common(slot.tokens, prompt) for slot in self._slots]
         free = [i for i, slot in enumerate(self._slots) if slot.running is None]
         best = max(range(len(common)), key=common.__getitem__)
         own = max(free, key=lambda i: (common[i], -self._slots[i].used))
         if common[own] < common[best] or len(self._slots[own].tokens) > 2 * common[own]:
-            # the rows of another, or of a chat that may go on, are copied
+            # rows of an active answer, or of a chat that may continue, are copied
             own = min(free, key=lambda i: (bool(self._slots[i].tokens), self._slots[i].used))
             if own != best:
                 self.decoder.copy(best, own, common[best])
@@ -323,7 +327,7 @@ class Engine:
         self._take(running, logits)
 
     def _decode(self) -> None:
-        """Compute a token for each running answer, and more where those that follow are guessed."""
+        """Compute a token for each running answer, and more tokens after guesses."""
         slots = self._slots[: self._decoding]
         running = [slot.running for slot in slots if slot.running is not None]
         drafts = self._drafts(running)
@@ -338,10 +342,10 @@ class Engine:
         for slot, r, draft, rows in zip(slots, running, drafts, logits, strict=True):
             self._guarded(lambda r=r, draft=draft, rows=rows: self._follow(r, draft, rows), [r])
             if not r.handle.done:
-                del slot.tokens[len(r.tokens) - 1 :]  # rows of wrong guesses are written again
+                del slot.tokens[len(r.tokens) - 1 :]  # rows of wrong guesses are overwritten
 
     def _drafts(self, running: Sequence[Running]) -> list[list[int]]:
-        """Return the tokens that are guessed for each answer."""
+        """Return the guessed tokens for each answer."""
         room = min([self.draft_tokens, _ROWS // len(running) - 1,
                     *(self.decoder.rows - len(r.tokens) for r in running)])  # fmt: skip
         if self.drafter is None or room < 1:
@@ -353,7 +357,7 @@ class Engine:
         return found
 
     def _follow(self, running: Running, draft: Sequence[int], logits: NDArray[Any]) -> None:
-        """Choose tokens as far as the guesses are those chosen."""
+        """Choose tokens as long as they equal the guesses."""
         self.drafted_tokens += len(draft)
         for guess, row in zip([*draft, None], logits, strict=False):
             self._take(running, row)
@@ -408,7 +412,7 @@ class Engine:
         slot = self._slots[at]
         slot.running, slot.used = None, self._clock
         if reason == "error":
-            slot.tokens = []  # a failed run may have written any rows
+            slot.tokens = []  # a failed run may have written any row
         running.handle.finish_reason = reason
 
 

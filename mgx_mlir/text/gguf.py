@@ -32,18 +32,18 @@ from mgx_mlir.text.gguf_header import Entry, Header, read_header
 from mgx_mlir.text.tokens import Tokenizer, imported, quiet, read_json
 
 log = logging.getLogger(__name__)
-# architectures that transformers reads and that are decoders of text with dense layers
+# architectures that transformers reads, and that are text decoders with dense layers
 _DECODERS = ("llama", "qwen2", "qwen3", "gemma2", "gemma3", "phi3")
 _FACTORS = "rope_freqs.weight"
 # tensors that are derived from the config
 _IMPLIED = frozenset({_FACTORS})
-# Llama 3's: a wavelength's share of the first context: no factor below the one, the whole factor
-# above the other
+# Llama 3's constants: wavelengths, as shares of the original context, below which no factor applies
+# and above which the whole factor does
 _LOW, _HIGH, _CONTEXT = 1.0, 4.0, 8192
 
 
 class Gguf:
-    """A checkpoint of one .gguf file, whose header was checked."""
+    """Checkpoint of one .gguf file, whose header was checked."""
 
     def __init__(self, path: Path) -> None:
         """Read header, config and tokenizer.
@@ -66,7 +66,7 @@ class Gguf:
         self._read: dict[str, BlockWeights | np.ndarray] | None = None
 
     def files(self) -> list[Path]:
-        """Return the file, and the config that was made of it."""
+        """Return the file, and the config made from it."""
         return [self._folder / "config.json", self.path]
 
     def tokenizer(self) -> Tokenizer:
@@ -114,10 +114,10 @@ class Gguf:
     # ---- config and tokenizer ---------------------------------------------------------------
 
     def _found_or_written(self) -> Path:
-        """Return a folder with config and tokenizer as transformers writes them.
+        """Return a folder with config and tokenizer in transformers' form.
 
-        It stays in the cache, as making it takes seconds; where the cache is off, until the process
-        ends.
+        It stays in the cache, because making it takes seconds; with the cache off, until the
+        process ends.
         """
         cache = default_cache()
         if cache is None or cache.standing != "own":
@@ -126,7 +126,7 @@ class Gguf:
             self._write(made.name)
             return Path(made.name)
         versions = mgx_mlir.__version__, metadata.version("transformers")
-        factors = self._header.tensors.get(_FACTORS)  # the config depends on them too
+        factors = self._header.tensors.get(_FACTORS)  # the config also depends on these factors
         more = () if factors is None else (self._bytes(factors),)
         found = cache.root / MODELS / digest(*versions, self._header.digest, *more)
         if not found.is_dir():
@@ -135,8 +135,8 @@ class Gguf:
                 self._write(beside)
                 with contextlib.suppress(OSError):  # another process was first
                     os.rename(beside, found)
-                    os.mkdir(beside)  # named before the folder is removed
-        with contextlib.suppress(OSError):  # when it was used last
+                    os.mkdir(beside)  # marked before the folder is removed
+        with contextlib.suppress(OSError):  # time of last use
             os.utime(found)
         return found
 
@@ -155,7 +155,7 @@ class Gguf:
         try:
             with quiet():
                 return kind.from_pretrained(folder, gguf_file=name, local_files_only=True)
-        except Exception as e:  # any, as the values of a file are anything
+        except Exception as e:  # values of the file can cause any exception
             why = f"{type(e).__name__}: {(str(e).splitlines() or [''])[0][:200]}"
             raise FileError(
                 f"cannot read the {what} in the .gguf file: {why}", location=str(self.path)
@@ -164,10 +164,10 @@ class Gguf:
     # ---- weights ----------------------------------------------------------------------------
 
     def weights(self, model: Any) -> Iterator[tuple[str, BlockWeights | np.ndarray]]:
-        """Yield weights by their names in a model of transformers; it may be on device `meta`.
+        """Yield weights by their names in transformers' model, which may be on device `meta`.
 
-        Matrices in blocks come as codes, all others in f32. Permuted rows are put back in order.
-        Errors: FileError, where a tensor is missing, too many, or of another shape.
+        Matrices in blocks are yielded as codes, all others in f32. Permuted rows are put back in
+        order. Errors: FileError for a missing or unexpected tensor, or another shape.
         """
         from transformers.modeling_gguf_pytorch_utils import (
             TENSOR_PROCESSORS,
@@ -193,7 +193,7 @@ class Gguf:
             log.info("%s: matrices widened to f32: %s", self.path, rows)
 
     def _check(self, names: dict[str, str], shapes: dict[str, tuple[int, ...]]) -> None:
-        """Raise FileError unless the file's tensors are the model's, each of its shape."""
+        """Raise FileError unless the file's tensors are the model's, with its shapes."""
         tensors = self._header.tensors
         wrong = [f"'{n}' is unknown" for n in tensors if n not in names and n not in _IMPLIED]
         for name, own in names.items():
@@ -267,7 +267,9 @@ class Gguf:
 
 @dataclass(frozen=True)
 class _Whole:
-    """A model's names without its submodules; for each submodule gguf would build a new table."""
+    """View of a model's names without submodules, for each of which gguf would build a new
+    table.
+    """
 
     config: Any
     names: Mapping[str, object]
@@ -286,7 +288,7 @@ def _rows(w: BlockWeights, order: np.ndarray) -> BlockWeights:
 
 
 def _llama3(theta: float, stated: dict[str, Any], count: int) -> np.ndarray:
-    """Return the factors by which Llama 3 divides its frequencies.
+    """Return the divisors of Llama 3's frequencies.
 
     Source: `_compute_llama3_parameters` of transformers' modeling_rope_utils.
     """

@@ -22,7 +22,7 @@ Floats = NDArray[np.float32]
 
 _PIECE = 1 << 20  # weights converted at a time
 _HALF_ONE = np.frombuffer(np.float16(1).tobytes(), np.uint8)
-# twelve bytes of Q4_K and Q5_K by which eight scales are 1 and eight minima 0
+# twelve bytes of Q4_K and Q5_K for which the eight scales are 1 and the eight minima 0
 _SCALES_OF_ONE = np.repeat(np.array([1, 0, 1], np.uint8), 4)
 
 
@@ -87,7 +87,7 @@ _FORMS = {
 
 
 def held(kind: str) -> bool:
-    """Return whether `blocks_of` takes a type of gguf: 4- or 8-bit codes in blocks."""
+    """Return whether `blocks_of` supports a type of gguf: 4- or 8-bit codes in blocks."""
     return kind in _FORMS
 
 

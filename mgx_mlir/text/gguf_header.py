@@ -17,14 +17,14 @@ from mgx_mlir.core.errors import FileError
 
 # https://github.com/ggml-org/ggml/blob/master/docs/gguf.md
 _VERSIONS = (2, 3)
-_ALIGNMENT = 32  # bytes, where the file states none
+_ALIGNMENT = 32  # default in bytes
 _MOST_DIMS = 4  # GGML_MAX_DIMS
 _STRING, _ARRAY = 8, 9
 _SCALARS = {
     0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d",
 }  # fmt: skip
-_LEAST_PAIR = 8 + 4 + 1  # bytes of a key and its value: a length, a type, a byte
-_LEAST_TENSOR = 8 + 4 + 4 + 8  # bytes of a tensor's entry: a length, rank, type, offset
+_LEAST_PAIR = 8 + 4 + 1  # least bytes of a key and its value: a length, a type, a byte
+_LEAST_TENSOR = 8 + 4 + 4 + 8  # least bytes of a tensor's entry: a length, rank, type, offset
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class _Walk:
             raise self.wrong(f"{what} is no UTF-8") from None
 
     def value(self, key: str) -> Any:
-        """Read a value: a scalar or a string; of an array its length, after a walk over it."""
+        """Read a value: a scalar or a string; skip an array and return its length."""
         kind = self.number("I", f"the type of '{key}'")
         if kind in _SCALARS:
             return self.number(_SCALARS[kind], f"'{key}'")

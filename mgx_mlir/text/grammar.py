@@ -17,20 +17,20 @@ from mgx_mlir.core.errors import UsageError
 from mgx_mlir.text.tokens import Tokenizer, imported
 
 Form = Literal["json_schema", "regex", "lark", "gbnf"]
-# JSON as json.dumps writes it: a model that may write spaces for ever, small ones do
+# JSON in the form of json.dumps: with free whitespace, small models write spaces without end
 JSON_STYLE = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}
 
 
 @dataclass(frozen=True)
 class Grammar:
-    """State what an answer may be. The text of a `json_schema` is JSON."""
+    """Constraint on an answer. The text of a `json_schema` is JSON."""
 
     form: Form
     text: str
 
     @staticmethod
     def json(schema: Mapping[str, Any] | str | bool | None = None) -> Grammar:
-        """Return a grammar of JSON by a schema, an object or its text; None is any object."""
+        """Return a grammar of JSON for a schema, an object or its text; None allows any object."""
         given = {"type": "object"} if schema is None else schema
         try:
             found = json.loads(given) if isinstance(given, str) else given
@@ -40,7 +40,9 @@ class Grammar:
 
     @staticmethod
     def regex(pattern: str) -> Grammar:
-        """Return a grammar of texts that a regular expression (of Rust's regex) matches whole."""
+        """Return a grammar of texts that match a regular expression (of Rust's regex)
+        completely.
+        """
         return Grammar("regex", pattern)
 
     @staticmethod
@@ -55,12 +57,12 @@ class Grammar:
 
 
 class Grammars:
-    """The grammars of one model: what llguidance makes of its tokens."""
+    """Grammars of one model: llguidance's form of its tokens."""
 
     def __init__(self, tokenizer: Tokenizer, size: int, ends: frozenset[int]) -> None:
         """Read the tokens; `size` of them have logits, `ends` end an answer.
 
-        Errors: UsageError, where llguidance is missing or does not take the tokenizer.
+        Errors: UsageError if llguidance is missing or does not support the tokenizer.
         """
         self._library = imported("llguidance", "grammar")
         self.size = size
@@ -72,7 +74,7 @@ class Grammars:
             raise UsageError(f"llguidance does not take the model's tokenizer: {e}") from e
 
     def bound(self, grammar: Grammar) -> BoundGrammar:
-        """Return a grammar for the model's tokens. Raises UsageError for one that is wrong."""
+        """Return a grammar for the model's tokens. Raises UsageError for a malformed one."""
         text = self._text(grammar)
         wrong = self._library.LLMatcher.validate_grammar(text, self._tokens)
         if wrong and not wrong.startswith("WARNING"):
@@ -91,7 +93,7 @@ class Grammars:
             raise UsageError(f"the constraint is not understood: {_told(str(e))}") from e
 
     def matcher(self, text: str) -> Any:
-        """Return llguidance's matcher of a grammar, at its beginning."""
+        """Return llguidance's matcher of a grammar, in its initial state."""
         return self._library.LLMatcher(self._tokens, text, log_level=0)
 
 
@@ -103,19 +105,19 @@ class BoundGrammar:
     text: str
 
     def begin(self) -> Matching:
-        """Return a match at its beginning."""
+        """Return a matching in its initial state."""
         return Matching(self.grammars.matcher(self.text), self.grammars.size)
 
 
 class Matching:
-    """The tokens of one answer, as far as they have come."""
+    """Tokens of one answer so far, matched against a grammar."""
 
     def __init__(self, matcher: Any, size: int) -> None:
         self._matcher, self._size = matcher, size
 
     @property
     def complete(self) -> bool:
-        """Return whether nothing may follow but the end."""
+        """Return whether only the end may follow."""
         return bool(self._matcher.is_stopped())
 
     def allowed(self) -> NDArray[np.bool_]:
@@ -126,7 +128,7 @@ class Matching:
         return found[: self._size]
 
     def accept(self, token: int) -> None:
-        """Go on behind a token. Raises UsageError."""
+        """Advance by a token. Raises UsageError."""
         self._matcher.consume_token(token)
         self._check()
 
@@ -140,6 +142,6 @@ _QUOTED = re.compile(r"\s*(\d*\s*\|.*|\^)?")  # lines of the grammar, and marks 
 
 
 def _told(message: str) -> str:
-    """Return an error of llguidance in one line, without the lines that it quotes."""
+    """Return an error of llguidance in one line, without the quoted lines."""
     rows = [row.strip() for row in message.splitlines() if not _QUOTED.fullmatch(row)]
     return " ".join(rows)[:400]

@@ -1,7 +1,7 @@
 """The graph of a decoder: transformers' own model, traced with caches that are updated in place.
 
-Attention is replaced by a node that reads and writes caches (GroupQueryAttention), linear layers
-with weights in blocks by MatMulNBits. All else is the model of transformers as it is.
+Attention is replaced by a node that reads and writes caches (GroupQueryAttention), and linear
+layers with weights in blocks by MatMulNBits. The rest is transformers' model unchanged.
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ from mgx_mlir.text.blocks import BlockWeights, rounded
 from mgx_mlir.text.tokens import imported
 
 _NAME = "mgx_cached"
-_EXAMPLE = {"batch": 2, "length": 3, "rows": 16, "kept": 2}  # sizes that no dim of a model has
-_MOST = 1 << 20  # the upper bound of a dynamic dim
+# sizes of the trace that no dim of a model has
+_EXAMPLE = {"batch": 2, "length": 3, "rows": 16, "kept": 2}
+_MOST = 1 << 20  # upper bound of a dynamic dim
 
 
 class Caches:
@@ -164,7 +165,7 @@ def cache_shape(model: Any) -> tuple[int, int, int]:
 
 
 def with_blocks(model: Any, blocks: Mapping[str, BlockWeights]) -> None:
-    """Replace the linear layers that `blocks` names by layers with weights in blocks.
+    """Replace the linear layers named in `blocks` by layers with weights in blocks.
 
     An embedding table that shares such a layer's weights is replaced too.
     """
@@ -207,7 +208,7 @@ def onnx_of_model(model: Any, blocks: Mapping[str, BlockWeights]) -> Any:
             )  # fmt: skip
     except UnsupportedModel:
         raise
-    except Exception as e:  # torch and transformers raise of many kinds
+    except Exception as e:  # torch and transformers raise exceptions of many kinds
         raise UnsupportedModel(f"torch.export cannot export the model: {first_line(e)}") from e
     return onnx_of_exported(exported)
 
@@ -215,9 +216,9 @@ def onnx_of_model(model: Any, blocks: Mapping[str, BlockWeights]) -> Any:
 def rounded_blocks(
     model: Any, held: Mapping[str, BlockWeights], bits: Literal[4, 8]
 ) -> dict[str, BlockWeights]:
-    """Return the weights of all linear layers in blocks: those held already, the others rounded.
+    """Return the weights of all linear layers in blocks: stored ones, and the others rounded.
 
-    The layer of the logits keeps at least 8 bits: it saves little and loses most accuracy.
+    The logits layer keeps at least 8 bits, because fewer save little and cost the most accuracy.
     """
     head = model.get_output_embeddings()
     found = dict(held)

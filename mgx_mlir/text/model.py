@@ -27,14 +27,14 @@ if TYPE_CHECKING:
     from mgx_mlir.compiler.compiled import CompiledProgram
     from mgx_mlir.compiler.options import CompileOptions
 
-_LENGTH = 4096  # tokens of a sequence by default, where the model takes as many
+_LENGTH = 4096  # default length of a sequence in tokens, if the model allows it
 _BITS: Mapping[str, Literal[4, 8]] = {"int4": 4, "int8": 8}
 TARGETS = ("cpu", "gpu", "ref")
 Prompt = str | Sequence[Message] | Sequence[int]
 
 
 class TextModel:
-    """A tokenizer and a decoder, which `generate` and engines use."""
+    """A tokenizer and a decoder, used by `generate` and engines."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class TextModel:
 
     @property
     def grammars(self) -> Grammars:
-        """Return what binds grammars to the model's tokens. Raises UsageError."""
+        """Return the object that binds grammars to the model's tokens. Raises UsageError."""
         with self._lock:
             if self._grammars is None:
                 self._grammars = Grammars(self.tokenizer, self.vocabulary, self.stop_tokens)
@@ -71,7 +71,7 @@ class TextModel:
         return self.decoder.rows
 
     def engine(self) -> Engine:
-        """Return the model's engine, which all callers share; its cache is the model's."""
+        """Return the model's engine, shared by all callers; its cache is the model's."""
         with self._lock:
             if self._engine is None:
                 self._engine = Engine(
@@ -97,8 +97,8 @@ class TextModel:
     ) -> Request:
         """Return the request of a prompt (a text, tokens, or messages of a chat).
 
-        constraint: what the answer has to be, such as `Grammar.json(schema)`. Temperature 0 takes
-        the likeliest token. Raises UsageError for wrong values.
+        constraint: a grammar of the answer, such as `Grammar.json(schema)`. Temperature 0 takes the
+        likeliest token. Raises UsageError for wrong values.
         """
         sampling = Sampling(temperature, top_k, top_p, min_p, repetition_penalty, seed)
         stops: tuple[Any, ...] = tuple(stop) if isinstance(stop, list | tuple) else (stop,)
@@ -114,7 +114,7 @@ class TextModel:
     def tokens(self, prompt: Prompt, **values: Any) -> list[int]:
         """Return the tokens of a text, of messages ({"role": .., "content": ..}), or as given.
 
-        values: more for the template of a chat, such as `tools`. Raises UsageError.
+        values: additional values for the chat template, such as `tools`. Raises UsageError.
         """
         if isinstance(prompt, str):
             return self._known(self.tokenizer.encode(prompt))
@@ -174,7 +174,8 @@ def load(
     later ones find the program in the compile cache. Raises FileError, UsageError,
     UnsupportedModel.
     """
-    from mgx_mlir.compiler.options import KEYWORDS, CompileOptions  # start-up: `load` alone
+    # not imported at start-up: only `load` needs it
+    from mgx_mlir.compiler.options import KEYWORDS, CompileOptions
 
     if weights is not None and weights not in _BITS:
         raise UsageError(f"unknown weights '{weights}', expected {' or '.join(_BITS)} or None")
@@ -206,7 +207,7 @@ def load(
 
 
 def _drafter(draft: object, tokenizer: Tokenizer) -> Drafter | None:
-    """Return what guesses tokens ahead. Raises UsageError."""
+    """Return the object that guesses tokens. Raises UsageError."""
     if draft is None:
         return None
     if draft == "lookup":
@@ -220,8 +221,9 @@ def _drafter(draft: object, tokenizer: Tokenizer) -> Drafter | None:
 
 
 def _of_file(path: OnnxFolder, weights: str | None, how: CompileOptions) -> CompiledProgram:
-    """Compile an ONNX decoder. Raises UsageError where its weights should be rounded."""
-    from mgx_mlir.compiler.compile import compile  # start-up: a cached checkpoint needs none
+    """Compile an ONNX decoder. Raises UsageError if its weights should be rounded."""
+    # not imported at start-up: a cached checkpoint does not need it
+    from mgx_mlir.compiler.compile import compile
 
     if weights is not None:
         raise UsageError(f"weights='{weights}' rounds checkpoints, and an ONNX file has its own",
@@ -271,7 +273,7 @@ def _key(made: Checkpoint, weights: str | None, how: CompileOptions) -> str | No
     files = [store.file_digest(f) for f in made.files()] + versions
     try:
         row = {"weights": weights, "host": host_cpu(), **how.key()}
-    except TypeError:  # an option that has no text
+    except TypeError:  # an option without a text form
         return None
     return store.program_key(files, row)
 
@@ -286,7 +288,7 @@ def _version(name: str) -> str:
 def _compiled(
     made: Checkpoint, weights: str | None, options: CompileOptions, key: str | None
 ) -> tuple[Any, CacheShape]:
-    """Export and compile a checkpoint, and name it in the cache."""
+    """Export and compile a checkpoint, and add it to the cache."""
     # only the first load of a model needs torch, transformers and MLIR
     from mgx_mlir.compiler.backend import backend_of
     from mgx_mlir.compiler.compile import compile

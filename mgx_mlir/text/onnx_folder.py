@@ -1,7 +1,7 @@
 """ONNX decoders: folders as optimum and onnxruntime-genai write them, and a Decoder over one.
 
-The graph is the file's own. A cache that it updates where it lies (GroupQueryAttention) is held for
-all slots, and answers share steps. One that grows by each run is copied, an answer at a time.
+The graph is the file's own. A cache that it updates in place (GroupQueryAttention) covers all
+slots, and answers share steps. A cache that grows with each run is copied, one answer at a time.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _FILES = ("model.onnx", "decoder_model_merged.onnx")
 _PAST = "past_key_values.%d.key", "past_key_values.%d.value"
 _PRESENT = "present.%d.key", "present.%d.value"
 _EXPORT = "optimum-cli export onnx --task text-generation-with-past writes one with a cache"
-_LIMITS = 1 << 14  # layers
+_LIMITS = 1 << 14  # most layers
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Names:
     ids: str = "input_ids"
     mask: str = "attention_mask"
     positions: str = "position_ids"
-    branch: str = "use_cache_branch"  # True for the graph with a cache, in a file of two
+    branch: str = "use_cache_branch"  # input that selects the graph with a cache, in a file of two
     logits: str = "logits"
     past: tuple[str, str] = _PAST
     present: tuple[str, str] = _PRESENT
@@ -47,7 +47,7 @@ class Names:
 class OnnxFolder:
     """A folder with an ONNX decoder, its tokenizer, and config.json or genai_config.json.
 
-    Raises FileError, and UnsupportedModel for a form of decoder that is not read.
+    Raises FileError, and UnsupportedModel for an unsupported form of decoder.
     """
 
     def __init__(self, path: Path) -> None:
@@ -78,7 +78,7 @@ class OnnxFolder:
             what = (
                 f"has the parts {', '.join(parts)}" if parts else "is a pipeline of several files"
             )
-            raise UnsupportedModel(f"the model {what}: a decoder of text in one file is read",
+            raise UnsupportedModel(f"the model {what}: only a text decoder in one file is read",
                                    location=where)  # fmt: skip
         name, ins, outs = (decoder.get(k) for k in ("filename", "inputs", "outputs"))
         if not isinstance(name, str) or not isinstance(ins, dict) or not isinstance(outs, dict):
@@ -105,7 +105,7 @@ class OnnxFolder:
         self.generation = {}
 
     def tokenizer(self) -> Tokenizer:
-        """Read tokenizer.json and what stands beside it."""
+        """Read tokenizer.json and the files beside it."""
         return Tokenizer.of_folder(self.path)
 
     def decoder(self, program: CompiledProgram, slots: int, rows: int) -> OnnxDecoder:
@@ -117,7 +117,7 @@ class OnnxFolder:
 
 
 class OnnxDecoder(Slots):
-    """A Decoder over an ONNX file. Not safe under threads: an engine's lock is."""
+    """A Decoder over an ONNX file. Not thread-safe; the engine's lock guards it."""
 
     def __init__(
         self,
@@ -149,12 +149,12 @@ class OnnxDecoder(Slots):
         super().__init__(list(pairs), dims, _dtype(first))
 
     def prefill(self, slot: int, tokens: Sequence[int], start: int) -> NDArray[Any]:
-        """Write tokens at rows from `start` on, and return the logits {vocabulary} behind them."""
+        """Write tokens at rows from `start` on; return the logits {vocabulary} after the last."""
         return self.scores(slot, tokens, start)[-1]
 
     def scores(self, slot: int, tokens: Sequence[int], start: int) -> NDArray[Any]:
-        """Write tokens as `prefill` does; return the logits {tokens, vocabulary} behind each."""
-        # the graph with a cache of a file with two may be for one token alone
+        """Write tokens as `prefill` does; return the logits {tokens, vocabulary} after each."""
+        # in a file of two graphs, the one with a cache may support only one token
         size = 1 if start and self._names.branch in self._ports else len(tokens)
         found = []
         for at in range(0, len(tokens), size):
@@ -163,8 +163,8 @@ class OnnxDecoder(Slots):
         return np.concatenate(found)
 
     def decode(self, tokens: Sequence[Sequence[int]], starts: Sequence[int]) -> NDArray[Any]:
-        """Write tokens, as many for each of the first slots; return the logits {sequences, tokens,
-        vocabulary} behind each.
+        """Write tokens, equally many for each of the first slots; return the logits {sequences,
+        tokens, vocabulary} after each.
         """
         if self._stays:
             return self._run(np.asarray(tokens), np.asarray(starts), 0)
@@ -220,8 +220,8 @@ def _pairs(
 def _dim(port: Port, dim: int, config: Mapping[str, Any], key: str) -> int:
     size = port.dims[dim] if port.dims[dim] >= 0 else config.get(key)
     if not isinstance(size, int) or size < 1:
-        raise UnsupportedModel(f"neither the cache '{port.name}' nor '{key}' of the config says "
-                               f"the size of dim {dim}")  # fmt: skip
+        raise UnsupportedModel(f"neither the cache '{port.name}' nor '{key}' of the config states "
+                               f"")  # fmt: skip
     return size
 
 

@@ -48,9 +48,7 @@ class CacheShape:
 
 
 class Step:
-    """A decode step: the same number of tokens for each of some sequences, by a call whose
-    arguments are bound once.
-    """
+    """A decode step with bound arguments: equally many tokens for each of some sequences."""
 
     def __init__(
         self, bind: Binder, count: int, length: int, caches: Sequence[NDArray[Any]]
@@ -68,7 +66,7 @@ class Step:
     def __call__(
         self, tokens: Sequence[Sequence[int]], starts: Sequence[int]
     ) -> NDArray[np.float32]:
-        """Return the logits {sequences, tokens, vocabulary} behind each token."""
+        """Return the logits {sequences, tokens, vocabulary} after each token."""
         self._ids[...] = tokens
         np.add(np.asarray(starts)[:, None], self._offsets, out=self._places)
         self._last[...] = self._places[:, -1]
@@ -77,8 +75,8 @@ class Step:
 
 
 def binder(program: CompiledProgram) -> Binder | None:
-    """Return a binder of arrays to calls of a program; None where no cache is updated in place."""
-    # start-up: only CPU programs need the CPU runtime
+    """Return a function that binds arrays to calls; None if no cache is updated in place."""
+    # not imported at start-up: only CPU programs need the CPU runtime
     from mgx_mlir.compiler.iree_program import IreeProgram
     from mgx_mlir.runtime.bound_calls import BoundCall
 
@@ -94,7 +92,7 @@ def binder(program: CompiledProgram) -> Binder | None:
 
 
 class Slots:
-    """Caches by name, {slots, heads, rows, size}, whose memory is committed where rows are
+    """Caches by name, {slots, heads, rows, size}, whose memory is committed when rows are
     written.
     """
 
@@ -133,19 +131,19 @@ class ProgramDecoder(Slots):
         self._steps: dict[tuple[int, int], Step] = {}
 
     def prefill(self, slot: int, tokens: Sequence[int], start: int) -> NDArray[np.float32]:
-        """Write tokens at rows from `start` on, and return the logits {vocabulary} behind them."""
+        """Write tokens at rows from `start` on; return the logits {vocabulary} after the last."""
         ids = np.asarray(tokens, np.int64)[None]
         keep = np.array([ids.shape[1] - 1])
         return self._run(ids, np.array([start]), keep, slot)[0, 0]
 
     def scores(self, slot: int, tokens: Sequence[int], start: int) -> NDArray[np.float32]:
-        """Write tokens as `prefill` does; return the logits {tokens, vocabulary} behind each."""
+        """Write tokens as `prefill` does; return the logits {tokens, vocabulary} after each."""
         ids = np.asarray(tokens, np.int64)[None]
         return self._run(ids, np.array([start]), np.arange(ids.shape[1]), slot)[0]
 
     def decode(self, tokens: Sequence[Sequence[int]], starts: Sequence[int]) -> NDArray[np.float32]:
-        """Write tokens, as many for each of the first slots; return the logits {sequences, tokens,
-        vocabulary} behind each.
+        """Write tokens, equally many for each of the first slots; return the logits {sequences,
+        tokens, vocabulary} after each.
         """
         count, length = len(tokens), len(tokens[0])
         if self._bind is None:
@@ -194,8 +192,8 @@ def _zeros(dims: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
 
 
 def cached(key: str | None, options: CompileOptions) -> tuple[CompiledProgram, CacheShape] | None:
-    """Return the program that `keep` stored under a key; None where none is valid."""
-    # start-up: only a compile needs these
+    """Return the program that `keep` stored under a key; None without a valid one."""
+    # not imported at start-up: only a compile needs these
     from mgx_mlir.compiler.program_cache import find_program
     from mgx_mlir.targets.cache import MODELS, default_cache
 
@@ -205,7 +203,7 @@ def cached(key: str | None, options: CompileOptions) -> tuple[CompiledProgram, C
     try:
         path = store.root / MODELS / key
         row = json.loads(path.read_bytes())
-        with contextlib.suppress(OSError):  # a cache that is read alone
+        with contextlib.suppress(OSError):  # a read-only cache
             os.utime(path)
         shape = CacheShape.of_json(json.dumps(row["shape"]))
         made = find_program(str(row["program"]), options, b"")

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Following(Protocol):
-    """An answer under way, held to a constraint."""
+    """A running answer, constrained by a grammar."""
 
     @property
     def complete(self) -> bool:
@@ -35,10 +35,10 @@ class Following(Protocol):
 
 
 class Constraint(Protocol):
-    """A grammar that tokens follow. It has no state: each answer begins anew."""
+    """A grammar for tokens. It is stateless: each answer begins a new state."""
 
     def begin(self) -> Following:
-        """Return an answer at its beginning."""
+        """Return the initial state of an answer."""
         ...
 
 
@@ -49,7 +49,7 @@ class Request:
     tokens: Sequence[int]
     max_new_tokens: int = 256
     sampling: Sampling = field(default_factory=Sampling)
-    stop: tuple[str, ...] = ()  # strings; the text ends before the first that comes
+    stop: tuple[str, ...] = ()  # strings; the text ends before the first occurrence of one
     stop_tokens: frozenset[int] | None = None  # None: those of the model
     logprobs: int | None = None  # number of likeliest tokens to list per position; None: no scores
     constraint: Constraint | None = None
@@ -89,7 +89,7 @@ class Piece:
 class Handle(Iterator[Piece]):
     """A running answer; iterate for its pieces.
 
-    Where no thread runs the engine's steps, iterating does.
+    If no thread runs the engine's steps, iterating does.
     """
 
     def __init__(self, engine: Engine, request: Request) -> None:

@@ -15,16 +15,16 @@ from numpy.typing import NDArray
 from mgx_mlir.core.errors import UsageError
 
 Floats = NDArray[np.floating]
-_PENALTIES = 0.01, 100.0  # beyond them logits of f32 may overflow
+_PENALTIES = 0.01, 100.0  # limits of the penalty, beyond which f32 logits may overflow
 
 
 def is_whole(value: object) -> TypeGuard[int]:
-    """Return whether a value is an integer, numpy's among them; a bool is none."""
+    """Return whether a value is an integer, including numpy's; a bool is none."""
     return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
 def is_number(value: object) -> bool:
-    """Return whether a value is an integer or a float, numpy's among them."""
+    """Return whether a value is an integer or a float, including numpy's."""
     return is_whole(value) or isinstance(value, float | np.floating)
 
 
@@ -100,14 +100,14 @@ def log_softmax(logits: Floats) -> NDArray[np.float64]:
 
 
 def kept(logits: Floats, s: Sampling) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Return the tokens that may be drawn, ascending, and their probabilities in f64."""
+    """Return the candidate tokens, ascending, and their probabilities in f64."""
     wide = logits.astype(np.float64)
-    with np.errstate(over="ignore"):  # the least temperatures leave the likeliest alone
+    with np.errstate(over="ignore"):  # the lowest temperatures leave only the likeliest token
         wide = (wide - wide.max()) / s.temperature
     tokens = np.arange(len(wide))
     if 0 < s.top_k < len(wide):
         least = np.partition(wide, -s.top_k)[-s.top_k]
-        tokens = np.flatnonzero(wide >= least)  # ties stay, as in transformers
+        tokens = np.flatnonzero(wide >= least)  # ties are kept, as in transformers
         wide = wide[tokens]
     p = np.exp(wide)
     p /= p.sum()
@@ -131,8 +131,8 @@ def choose(
 ) -> int:
     """Return the token for a position of a sequence.
 
-    `logits` are {vocabulary}, `seen` the tokens before, `allowed` a mask of a grammar. Raises
-    UsageError where it allows none.
+    `logits` are {vocabulary}, `seen` the tokens before, `allowed` a grammar's mask. Raises
+    UsageError if it allows none.
     """
     logits = penalised(logits, seen, s.repetition_penalty)
     if allowed is not None:
@@ -142,8 +142,8 @@ def choose(
     if s.greedy:
         return int(np.argmax(logits))
     tokens, p = kept(logits, s)
-    # the smallest of exponential numbers with rates p is of each token with probability p; a sum of
-    # probabilities would take another token where logits differ by rounding
+    # the smallest of exponential variates with rates p belongs to a token with probability p;
+    # cumulative sums would change the token if logits differ by rounding
     return int(tokens[np.argmax(p / exponentials(s.seed, place, len(logits))[tokens])])
 
 

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 
 
 class Stops:
-    """Hold back text that may be the beginning of a stop string."""
+    """Holds back text that may be the beginning of a stop string."""
 
     def __init__(self, stops: Sequence[str]) -> None:
         self._stops = [s for s in stops if s]
         self._held = ""
 
     def add(self, text: str) -> tuple[str, bool]:
-        """Return the text that may be shown, and whether a stop string has come."""
+        """Return the text that may be shown, and whether a stop string was found."""
         if not self._stops:
             return text, False
         self._held += text
@@ -33,6 +33,6 @@ class Stops:
 
 
 def begun(stop: str, text: str) -> int:
-    """Return how many last characters of a text are the beginning of `stop`."""
+    """Return the number of last characters that are a beginning of `stop`."""
     longest = min(len(stop) - 1, len(text))
     return next((n for n in range(longest, 0, -1) if text.endswith(stop[:n])), 0)

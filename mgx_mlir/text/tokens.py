@@ -14,7 +14,7 @@ from mgx_mlir.text.messages import Message
 
 
 def imported(name: str, extra: str = "text") -> Any:
-    """Return a module of an extra. Raises UsageError where it is not installed."""
+    """Return a module of an extra. Raises UsageError if it is not installed."""
     import importlib
 
     try:
@@ -28,7 +28,7 @@ def imported(name: str, extra: str = "text") -> Any:
 
 @contextlib.contextmanager
 def quiet() -> Generator[None]:
-    """Keep transformers' reports and bars off the terminal; what is wrong is an error of ours."""
+    """Keep transformers' logs and progress bars off the terminal; problems are our errors."""
     logs = imported("transformers").utils.logging
     level, bars = logs.get_verbosity(), logs.is_progress_bar_enabled()
     logs.set_verbosity(logs.CRITICAL)
@@ -56,7 +56,7 @@ class Tokenizer:
 
     @staticmethod
     def of_folder(folder: Path) -> Tokenizer:
-        """Read tokenizer.json and what stands beside it. Raises FileError."""
+        """Read tokenizer.json and the files beside it. Raises FileError."""
         path = folder / "tokenizer.json"
         if not path.is_file():
             raise FileError("expected a tokenizer in a file", location=str(path))
@@ -99,7 +99,7 @@ class Tokenizer:
         return json.dumps({**row, "truncation": None, "padding": None})
 
     def encode(self, text: str, *, special: bool = True) -> list[int]:
-        """Return the tokens of a text; `special` adds those that a prompt begins with."""
+        """Return the tokens of a text; `special` adds the initial tokens of a prompt."""
         try:
             return list(self.inner.encode(text, add_special_tokens=special).ids)
         except Exception as e:  # tokenizers raises plain Exceptions
@@ -114,7 +114,7 @@ class Tokenizer:
         return str(self.inner.decode([token], skip_special_tokens=False))
 
     def token(self, text: str) -> int | None:
-        """Return the number of a token by its text, None where there is none."""
+        """Return the number of a token by its text, None if there is none."""
         return self.inner.token_to_id(text)
 
     def special_token(self, text: str) -> int | None:
@@ -125,12 +125,12 @@ class Tokenizer:
     def chat(
         self, messages: Sequence[Message], *, add_generation_prompt: bool = True, **values: Any
     ) -> list[int]:
-        """Return the tokens of a chat, written by the template. Raises UsageError."""
+        """Return the tokens of a chat, formatted by the template. Raises UsageError."""
         text = self.chat_text(messages, add_generation_prompt=add_generation_prompt, **values)
         return self.encode(text, special=False)
 
     def chat_text(self, messages: Sequence[Message], **values: Any) -> str:
-        """Return a chat as the template writes it. Raises UsageError."""
+        """Return a chat formatted by the template. Raises UsageError."""
         if self.template is None:
             raise UsageError(
                 "the model has no template of a chat", notes=["give a prompt instead of messages"]
@@ -139,11 +139,11 @@ class Tokenizer:
             if self._compiled is None:
                 self._compiled = _environment().from_string(self.template)
             return str(self._compiled.render(messages=list(messages), **self.special, **values))
-        except Exception as e:  # whatever the template of the file raises
+        except Exception as e:  # templates can raise any exception
             raise UsageError(f"the template refuses the messages: {e}") from e
 
     def stream(self) -> TextStream:
-        """Return a decoder of tokens as they come."""
+        """Return an incremental decoder of tokens."""
         return TextStream(self)
 
 
@@ -164,7 +164,7 @@ class TextStream:
         return text
 
     def rest(self) -> str:
-        """Return what is left, such as half of a character."""
+        """Return the remaining text, such as half of a character."""
         return self._tokenizer.decode(self._tokens)[self._shown :]
 
 

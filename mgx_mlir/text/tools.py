@@ -1,7 +1,7 @@
-"""Calls of tools: the grammar that holds an answer to them, and calls read from its text.
+"""Calls of tools: the grammar that constrains an answer to them, and their parser.
 
-Models write calls as their template was trained with. The forms of Hermes (Qwen, SmolLM 3, and
-others) and of Llama 3 are known.
+Models write calls in the form of their template. The forms of Hermes (Qwen, SmolLM 3, and others)
+and of Llama 3 are supported.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 class CallForm:
     """The text of a call: `trigger`, `begin`, an object with name and arguments, `end`."""
 
-    sign: str  # words of the templates that ask for it
+    sign: str  # words of a template by which the form is recognised
     trigger: str
     begin: str
-    arguments: str  # the key of the arguments
+    arguments: str  # key of the arguments
     end: str
 
 
@@ -46,13 +46,13 @@ class Call:
 
 
 def form_of(tokenizer: Tokenizer) -> CallForm:
-    """Return the form that a model's template asks for. Raises UsageError."""
+    """Return the call form of a model's template. Raises UsageError."""
     template = tokenizer.template or ""
     if not re.search(r"\btools\b", template):
         raise UsageError("the model's template takes no tools")
     found = next((f for f in FORMS if f.sign in template), None)
     if found is None:
-        raise UsageError("the model's template writes calls in a form that is not known: known are "
+        raise UsageError("the model's template writes calls in an unknown form; known are "
                          "those of Hermes (<tool_call>) and Llama 3")  # fmt: skip
     return found
 
@@ -82,7 +82,7 @@ def grammar(
             )
         functions, parallel = {choice: functions[choice]}, False
     trigger = form.trigger if special else json.dumps(form.trigger)
-    # a trigger that is a part of the object: the rest begins behind it
+    # the trigger is a part of the object: the rest begins after it
     rest = form.begin if not form.trigger.startswith(form.begin) else None
     rows = []
     for i, (name, schema) in enumerate(functions.items()):
@@ -123,13 +123,13 @@ def _function(tool: object, i: int) -> tuple[str, Mapping[str, Any]]:
 
 
 class Calls:
-    """Split the text of an answer, as it comes, into text and calls."""
+    """Incremental split of an answer's text into text and calls."""
 
     def __init__(self, form: CallForm) -> None:
         self._form, self._held = form, ""
 
     def add(self, text: str) -> tuple[str, list[Call]]:
-        """Return the text that is no call, and the calls that are complete."""
+        """Return the text outside of calls, and the calls that are complete."""
         self._held += text
         shown, calls = "", []
         while (at := self._held.find(self._form.trigger)) >= 0:
@@ -141,13 +141,13 @@ class Calls:
                 return shown, calls
             calls.append(read)
         keep = begun(self._form.trigger, self._held)
-        # spaces ahead of a call are no text
+        # spaces before a call are not text
         end = len(self._held[: len(self._held) - keep].rstrip())
         shown, self._held = shown + self._held[:end], self._held[end:]
         return shown, calls
 
     def _read(self) -> Call | None:
-        """Take a call off the held text; None where it is not complete."""
+        """Remove a call from the held text; None if it is not complete."""
         form = self._form
         at = len(form.trigger) if not form.trigger.startswith(form.begin) else 0
         begin = self._held.find("{", at)
@@ -164,6 +164,6 @@ class Calls:
         return Call(str(row.get("name")), json.dumps(row.get(form.arguments, {})))
 
     def rest(self) -> str:
-        """Return what was held back: no more text comes."""
+        """Return the held text: no more text comes."""
         held, self._held = self._held, ""
         return held if held.strip() else ""
