@@ -1,1 +1,1 @@
-"""Programs in 8 and 4 bits: calibration, the choice of ranges, and the rewriting."""
+"""Programs in 8 and 4 bits: calibration, choice of ranges, and rewriting."""

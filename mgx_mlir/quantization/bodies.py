@@ -1,4 +1,4 @@
-"""Values of the bodies of If and Loop: their numbers in a program, and as results outside."""
+"""Values in the bodies of If and Loop: their indices in a program, and as additional results."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mgx_mlir.programs.build import Builder
 
 
 def values_of(block: ir.Block) -> Iterator[ir.Value]:
-    """List the values of a block and of the bodies in it, in the order of the program."""
+    """Return the values of a block and of the bodies in it, in program order."""
     yield from block.arguments
     for view in block.operations:
         op = view.operation
@@ -25,12 +25,12 @@ def values_of(block: ir.Block) -> Iterator[ir.Value]:
 
 
 def why_unseen(value: ir.Value, block: ir.Block) -> str | None:
-    """Return why a value of a body cannot be a result outside, None where it can."""
+    """Return why a body's value cannot become a result, None if it can."""
     inner, branch = block_of(value), False
     while inner != block:
         op = inner.owner.operation
         if is_a(op, Loop):
-            if branch:  # an iteration that does not take the branch has no element
+            if branch:  # an iteration that skips the branch has no element
                 return "it is in a branch in the body of a Loop"
             if op.opview.padded:
                 return "it is in the body of a Loop that pads its results with zeros"
@@ -50,10 +50,10 @@ def block_of(value: ir.Value) -> ir.Block:
 
 
 def lifted(block: ir.Block, values: Sequence[ir.Value]) -> list[ir.Value]:
-    """Return values of a block that stand for these, which are of it or of bodies in it.
+    """Return values of a block for values in it or in bodies inside it.
 
-    What a branch makes that is not taken has no element, or is 0 where it is one number. What the
-    body of a Loop makes is stacked, trip by trip, along a first axis.
+    A value in a branch that is not taken has no element, or is 0 if it is a scalar. Values in the
+    body of a Loop are stacked along a new first axis, by iteration.
     """
     found = list(values)
     while True:
@@ -85,7 +85,7 @@ def _depth(value: ir.Value, block: ir.Block) -> int:
 def _more_of_if(
     op: ir.Operation, values: Sequence[ir.Value]
 ) -> tuple[list[ir.Value], list[ir.Value]]:
-    """Rebuild the If with further results; return these, and its former results."""
+    """Rebuild the If with additional results; return these, and its former results."""
     view = op.opview
     blocks = [r.blocks[0] for r in op.regions]
     types = [TensorType.of(r) for r in op.results]
@@ -101,7 +101,7 @@ def _more_of_if(
 def _more_of_loop(
     op: ir.Operation, values: Sequence[ir.Value]
 ) -> tuple[list[ir.Value], list[ir.Value]]:
-    """Rebuild the Loop with further scan outputs; return these, and its former results."""
+    """Rebuild the Loop with additional scan outputs; return these, and its former results."""
     view = op.opview
     types = [TensorType.of(r) for r in op.results]
     more = [t.with_dims((DYN, *t.dims)) for t in map(TensorType.of, values)]
@@ -126,7 +126,7 @@ def _yield_also(block: ir.Block, values: Sequence[ir.Value]) -> None:
 
 
 def _moved(op: ir.Operation, made: ir.Operation) -> tuple[list[ir.Value], list[ir.Value]]:
-    """Move the bodies of an op to its copy, which its readers read."""
+    """Move the bodies of an op to its copy, which replaces it."""
     for old, new in zip(op.regions, made.regions, strict=True):
         old.blocks[0].append_to(new)
     every: list[ir.Value] = list(made.results)

@@ -1,4 +1,4 @@
-"""Calibration: run a program on samples, and watch the values that are to be quantised."""
+"""Calibration: run a program on samples, and observe the values to be quantised."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from mgx_mlir.quantization.ranges import Observer
 from mgx_mlir.quantization.samples import Sample, samples
 from mgx_mlir.quantization.sites import Place, Site, at_places
 
-Progress = Callable[[int], None]  # called with the number of samples done
+Progress = Callable[[int], None]  # called with the number of finished samples
 
 
 @dataclass
@@ -45,9 +45,9 @@ def calibrate(
 ) -> Calibration:
     """Run the program on samples of `data`, and observe the operands of all sites.
 
-    target: "cpu" or "ref", which the program runs on with these operands as results; most: the
-    samples that are read; keep: the samples and results that are held, for what compares later.
-    Errors: UsageError for no sample at all, and those of reading and running.
+    target: "cpu" or "ref", on which the program runs with these operands as results. most: the
+    number of samples to read. keep: the number of samples and results to store for later
+    comparisons. Errors: UsageError without a sample, and those of reading and running.
     """
     wanted: dict[Place, set[int]] = {}
     for site in sites:
@@ -79,7 +79,7 @@ def watch(
     progress: Progress | None,
     most: int | None,
 ) -> None:
-    """Run the program on samples, and show each with the values of these places and its results.
+    """Run the program on samples, and pass each sample's values at these indices, with its results.
 
     Errors: as `calibrate`.
     """
@@ -104,14 +104,14 @@ def watch(
 def _tapped(
     block: ir.Block, places: Sequence[Place], ranks: list[int]
 ) -> list[tuple[str, ir.Value]]:
-    """Name the values at places for `with_results`; their ranks are added to `ranks`."""
+    """Name the values at indices for `with_results`; add their ranks to `ranks`."""
     values = at_places(block, places)
     ranks += [TensorType.of(v).rank for v in values]
     return [(f"seen_{i}", v) for i, v in enumerate(lifted(block, values))]
 
 
 def _of_rank(array: np.ndarray, rank: int) -> np.ndarray:
-    """Merge the iterations of a loop, which are further leading axes, into the first axis."""
+    """Merge a loop's iterations, which are additional leading axes, into the first axis."""
     more = array.ndim - rank
     if not more:
         return array

@@ -1,4 +1,6 @@
-"""Products in 8 bits: their operands quantised and dequantised, by static or dynamic ranges."""
+"""Dots and convolutions in 8 bits: operands quantised and dequantised, by static or dynamic
+ranges.
+"""
 
 from __future__ import annotations
 
@@ -17,35 +19,35 @@ from mgx_mlir.quantization.calibrate import Calibration
 from mgx_mlir.quantization.ranges import Range
 from mgx_mlir.quantization.sites import Place, Site
 
-_TINY = 1e-30  # a scale of an array of zeros
+_TINY = 1e-30  # scale of an array of zeros
 _LEAST_CHANNEL = 1e-5  # lower bound of the magnitude of a channel in smoothing
 
 
 @dataclass(frozen=True)
 class Scheme:
-    """The rounding of operands to 8 bits."""
+    """Rounding of operands to 8 bits."""
 
     # type of activations: int8, uint8 or fp8e4m3fn; weights are int8 or the f8 type
     dtype: DType = dtypes.INT8
     per_channel: bool = True  # scale for each output channel of a weight, else one for all
-    asymmetric: bool = False  # activations have a zero point; f8 never
-    # mean that rounding the weights adds to each output channel is subtracted
+    asymmetric: bool = False  # activations have a zero point; never for f8
+    # the mean error that rounding the weights adds to each output channel is subtracted
     bias_correction: bool = False
     # exponent in [0, 1] that moves large activations of a channel to its weights; None: off.
     # Depthwise convolutions use 1. Source: Xiao et al., SmoothQuant, 2022.
     smooth: float | None = None
-    # weights of consecutive dots or convolutions are made equally large per channel (`equalise`)
+    # weights of consecutive dots or convolutions are balanced per channel (`equalise`)
     equalize: bool = False
 
     @property
     def weight_dtype(self) -> DType:
-        """The type of weights: signed, so that they need no zero point."""
+        """Type of the weights, signed, so that they need no zero point."""
         return dtypes.INT8 if self.dtype.is_integer else self.dtype
 
 
 @dataclass(frozen=True)
 class Parameters:
-    """Scale and zero point of one value; an axis where there is one scale for each index of it."""
+    """Scale and zero point of one value; `axis` if there is one scale for each index of it."""
 
     scale: np.ndarray
     zero: int = 0
@@ -53,7 +55,7 @@ class Parameters:
 
 
 def span_of(dtype: DType) -> tuple[float, float]:
-    """Return the least and the greatest number that quantised values take.
+    """Return the least and the greatest quantised value.
 
     -128 is left out, so that a value and its opposite are rounded the same way.
     """
@@ -64,7 +66,7 @@ def span_of(dtype: DType) -> tuple[float, float]:
 
 
 def activation_parameters(found: Range, dtype: DType, *, asymmetric: bool) -> Parameters:
-    """Return scale and zero point for a range, which is widened to hold 0."""
+    """Return scale and zero point for a range, widened to include 0."""
     low, high = min(found[0], 0.0), max(found[1], 0.0)
     least, most = span_of(dtype)
     if dtype.is_float or not (asymmetric or dtype.is_unsigned):
@@ -116,16 +118,16 @@ class Quantiser:
     """Quantise and dequantise the operands of sites to 8 bits, in their program."""
 
     scheme: Scheme
-    # ranges of activations by value index. Missing ones are found at each run, as
-    # DynamicQuantizeLinear does.
+    # ranges of activations by value index. Missing ones are computed in each run, as in
+    # DynamicQuantizeLinear.
     ranges: Mapping[Place, Range]
-    calibration: Calibration | None = None  # channels seen, for smoothing and bias correction
+    calibration: Calibration | None = None  # observed channels, for smoothing and bias correction
     builder: Builder = field(default_factory=Builder)
-    # quantised form of each activation, which all its dots and convolutions share
+    # quantised form of each activation, shared by all its dots and convolutions
     _made: dict[ir.Value, ir.Value] = field(default_factory=dict)
 
     def apply(self, site: Site) -> ir.Value:
-        """Quantise the operands of one product; return its new value."""
+        """Quantise the operands of one site; return its new value."""
         op = site.op
         x = op.operands[0]
         with op.location:
@@ -147,7 +149,7 @@ class Quantiser:
             return self._corrected(site, change) if self.scheme.bias_correction else op.results[0]
 
     def _smoothing(self, site: Site) -> np.ndarray | None:
-        """Return the divisor of each channel of the activations, None without smoothing."""
+        """Return the divisor of each activation channel, None without smoothing."""
         alpha = self.scheme.smooth
         if alpha is None or self.calibration is None or site.weights is None:
             return None
@@ -160,7 +162,7 @@ class Quantiser:
             by_group = magnitude.reshape(_groups(site), -1, *magnitude.shape[1:])
             of_weights = by_group.max((1, *range(3, by_group.ndim))).reshape(-1)
             if magnitude.shape[1] == 1:
-                alpha = 1.0  # each channel has weights, and their scale, of its own
+                alpha = 1.0  # each channel has its own weights and scale
         else:
             others = tuple(i for i in range(magnitude.ndim) if i != magnitude.ndim - 2)
             of_weights = magnitude.max(others)
@@ -212,7 +214,7 @@ class Quantiser:
         return out if wide is dtype else b.op("convert", out, target_type=dtype)
 
     def _found_at_run_time(self, x: ir.Value, wide: DType) -> tuple[ir.Value, ir.Value | None]:
-        """Build the scale and zero point of x by its range in each run; of f8 the scale alone."""
+        """Build the scale and zero point of x from its range in each run; for f8 only the scale."""
         b = self.builder
         axes = list(range(TensorType.of(x).rank))
 
@@ -234,9 +236,9 @@ class Quantiser:
     def _weights(
         self, value: ir.Value, weights: np.ndarray, site: Site
     ) -> tuple[ir.Value, np.ndarray]:
-        """Build the codes of the weights, dequantised, at the dims of the operand.
+        """Build the weights' codes, dequantised, with the operand's dims.
 
-        Returns what rounding changed, too.
+        Also returns the rounding error.
         """
         b, scheme, t = self.builder, self.scheme, TensorType.of(value)
         axis = site.output_axis if scheme.per_channel else None
@@ -250,7 +252,7 @@ class Quantiser:
         if wide is not t.dtype:
             made = b.op("convert", made, target_type=t.dtype)
         found = repeated(value)
-        assert found is not None  # the site has weights
+        assert found is not None  # a site without computed weights has weights
         made = found.of(made)
         return made, restored(codes, p) - weights
 
@@ -271,12 +273,13 @@ class Quantiser:
         else:
             shift = np.einsum("k,...kn->...n", seen.means, change)
             if shift.ndim > 1:
-                return out  # a weight for each of several batches
+                return out  # weights have several batches
         t = TensorType.of(out)
         with ir.InsertionPoint.after(site.op):
             less = _like(b, shift.astype(t.dtype.np), out)
             made = b.op("sub", out, less)
-            own = [v.owner.operation for v in (less, made)]  # `less` reads dynamic dims of it
+            # `less` reads dynamic dims of the op's own result
+            own = [v.owner.operation for v in (less, made)]
             out.replace_all_uses_except(made, own)
         return made
 
@@ -286,7 +289,7 @@ def _groups(site: Site) -> int:
 
 
 def _multiplied(weights: np.ndarray, site: Site, factors: np.ndarray) -> np.ndarray:
-    """Return weights times a factor for each channel of the activations."""
+    """Return weights times a factor per channel of the activations."""
     if site.kind == "dot":
         return weights * _along(factors, weights.ndim, -2)
     by_group = weights.reshape(_groups(site), -1, *weights.shape[1:])
@@ -295,7 +298,7 @@ def _multiplied(weights: np.ndarray, site: Site, factors: np.ndarray) -> np.ndar
 
 
 def _like(b: Builder, numbers: np.ndarray, x: ir.Value) -> ir.Value:
-    """Build numbers at the dims of `x`, static or not."""
+    """Build numbers with the dims of `x`, static or not."""
     return _repeated(b, b.literal(numbers), x)
 
 

@@ -1,10 +1,11 @@
-"""Cross-layer equalisation: scale channels of one product, and the next one's weights inversely.
+"""Cross-layer equalisation: scale one layer's output channels, and the next layer's weights
+inversely.
 
-Between two products that nothing but ops in proportion stand between (ReLU, poolings, biases),
-channel i can be divided by a number and the next product's weights of it multiplied: the program
-computes the same (Nagel et al., Data-Free Quantization Through Weight Equalization and Bias
-Correction, 2019). The number makes both weights of a channel as large, so that one scale for the
-activations of all channels, and for all inputs of a weight, fits each.
+Two dots or convolutions may have only homogeneous ops between them (ReLU, poolings, biases). Then
+channel i can be divided by a number, and the second one's weights of that channel multiplied: the
+result is the same (Nagel et al., Data-Free Quantization Through Weight Equalization and Bias
+Correction, 2019). The number makes both weights of a channel equally large, so that one scale fits
+the activations of all channels, and all inputs of a weight.
 """
 
 from __future__ import annotations
@@ -23,17 +24,18 @@ from mgx_mlir.programs.build import Builder
 from mgx_mlir.programs.program_ir import ProgramIR, entry_block
 
 _ROUNDS = 50
-_SETTLED = 1e-3  # change of a factor's logarithm in an iteration, at which it has converged
-# ops of one operand that give a multiple of the result for a positive multiple of the operand
+_SETTLED = 1e-3  # change of a factor's logarithm in an iteration, below which it has converged
+# homogeneous ops of one operand: a positive multiple of the operand gives that multiple of the
+# result
 _IN_PROPORTION = ("relu", "leaky_relu", "identity", "abs", "neg")
-# with constants, which are divided as their channel is
+# ops with constants, which are divided like their channel
 _WITH_LIMITS = ("add", "sub", "max", "min", "clip")
-_BY_FACTORS = ("mul", "prelu")  # whose constants stay
+_BY_FACTORS = ("mul", "prelu")  # ops whose constants stay
 
 
 @dataclass
 class _Product:
-    """A product with constant weights, which are changed until `write` puts them in place."""
+    """A dot or convolution with constant weights, which are changed until `write` stores them."""
 
     op: ir.Operation
     weights: np.ndarray
@@ -43,13 +45,13 @@ class _Product:
         return int(self.op.opview.group) if is_a(self.op, Convolution) else 1
 
     def outputs(self) -> np.ndarray:
-        """Return the largest magnitude of each output channel's weights."""
+        """Return the largest weight magnitude of each output channel."""
         if is_a(self.op, Dot):
             return np.abs(self.weights).max(0)
         return np.abs(self.weights).reshape(self.weights.shape[0], -1).max(1)
 
     def inputs(self) -> np.ndarray:
-        """Return the largest magnitude of each input channel's weights."""
+        """Return the largest weight magnitude of each input channel."""
         if is_a(self.op, Dot):
             return np.abs(self.weights).max(1)
         return np.abs(self._by_group()).max((1, 3)).reshape(-1)
@@ -90,10 +92,10 @@ class _Pair:
 
 
 def equalise(program: ProgramIR) -> int:
-    """Equalise the products of a prepared program; return between how many pairs.
+    """Equalise consecutive dots and convolutions of a prepared program; return the number of pairs.
 
-    Taken are convolutions whose channels are the second axis and dots with a matrix, whose weights
-    are literals of f32 or f64. The results change by rounding alone.
+    It covers convolutions whose channels are the second axis, and dots with a matrix, with weights
+    that are literals of f32 or f64. Results change only by rounding.
     """
     with program.ctx, program.store.active():
         pairs = _pairs(entry_block(program.main()))
@@ -112,7 +114,7 @@ def equalise(program: ProgramIR) -> int:
 
 
 def _balance(pair: _Pair) -> float:
-    """Make both weights of each channel as large; return by how much the most changed."""
+    """Balance both weights of each channel; return the largest change."""
     first, second = pair.first.outputs(), pair.second.inputs()
     used = (first > 0) & (second > 0)
     step = np.ones_like(first)
@@ -145,7 +147,9 @@ def _pairs(block: ir.Block) -> list[_Pair]:
 def _next(
     op: ir.Operation, first: _Product, products: dict[ir.Operation, _Product]
 ) -> _Pair | None:
-    """Return the pair of a product with the one that reads its channels, None where none does."""
+    """Return the pair of a dot or convolution with the one that reads its channels, None without
+    one.
+    """
     value = op.results[0]
     axis = TensorType.of(value).rank - 1 if is_a(op, Dot) else 1
     count = first.outputs().size
@@ -168,13 +172,13 @@ def _next(
 
 
 def _reads_dims(use: ir.OpOperand) -> bool:
-    """Return whether an operand gives only the extents of a result."""
+    """Return whether an operand only provides extents of a result."""
     name = mnemonic(use.owner.operation)
     return name == "dimensions_of" or (name == "multibroadcast" and use.operand_number > 0)
 
 
 def _through(op: ir.Operation, place: int, axis: int) -> int | None:
-    """Return the channels' axis behind an op that keeps channels in proportion, None for others."""
+    """Return the channel axis after an op that keeps channels proportional, None for others."""
     name = mnemonic(op)
     others = [v for i, v in enumerate(op.operands) if i != place]
     if name in _IN_PROPORTION:
@@ -184,7 +188,7 @@ def _through(op: ir.Operation, place: int, axis: int) -> int | None:
         return axis if same_place and all(_constant(v) is not None for v in others) else None
     if name == "pooling" and not op.opview.channels_last:
         return axis if op.opview.mode in ("max", "average") else None
-    if name == "reshape" and len(op.operands) == 1:  # reshape of a map of one pixel to its channels
+    if name == "reshape" and len(op.operands) == 1:  # reshape of a 1x1 map to its channels
         own, out = TensorType.of(op.operands[0]).dims, TensorType.of(op.results[0]).dims
         if axis == 1 and len(out) == 2 and DYN not in own[1:] and own[1:2] == out[1:]:
             return axis if all(d == 1 for d in own[2:]) else None
@@ -192,14 +196,14 @@ def _through(op: ir.Operation, place: int, axis: int) -> int | None:
 
 
 def _limits(op: ir.Operation, place: int) -> list[int]:
-    """Return the operands of an op that are divided as its result is."""
+    """Return the operands of an op that are divided like its result."""
     if mnemonic(op) not in _WITH_LIMITS:
         return []
     return [i for i in range(len(op.operands)) if i != place]
 
 
 def _constant(value: ir.Value) -> np.ndarray | None:
-    """Return a constant as an array of as many axes as its value has, broadcast or not."""
+    """Return a constant with as many axes as its value, broadcast or not."""
     rank = TensorType.of(value).rank
     steps: list[ir.Operation] = []
     while not literals.is_literal(value):

@@ -1,4 +1,4 @@
-"""Weights of dots in 4 bits, with codes chosen by the inputs that samples give."""
+"""Dot weights in 4 bits, with codes chosen by the inputs of samples."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from mgx_mlir.quantization.gptq import SecondMoments, compensated
 from mgx_mlir.quantization.samples import Sample
 from mgx_mlir.quantization.sites import Place, Site, sites
 
-_ROOM = 2 << 30  # bytes of sums held at once; for more, the samples are run again
+_ROOM = 2 << 30  # bytes of sums held at once; for more, the samples run again
 Codes = tuple[Grid, np.ndarray]
 
 
 @dataclass(frozen=True)
 class FourBits:
-    """Choices for weights in 4 bits: by dot, scales and codes that samples chose."""
+    """Scales and codes of 4-bit weights, by dot."""
 
     codes: Mapping[str, Codes] = field(default_factory=dict[str, Codes])
 
@@ -38,11 +38,11 @@ def with_compensated_weights(
     progress: Progress | None = None,
     most: int | None = None,
 ) -> tuple[ProgramIR, FourBits]:
-    """Copy a prepared program with the constant weights of its dots in 4 bits, two to a byte.
+    """Copy a prepared program with the constant weights of its dots in 4 bits, two per byte.
 
-    Their codes are those by which the dots are off least on the samples (`gptq`). Weights of
-    several matrices stay, and weights that have one scale for all; those of one literal get codes
-    for all of its dots. Errors: those of reading and running samples.
+    Their codes minimise the error of the dots on the samples (`gptq`). Weights of several matrices
+    stay, and weights with a single scale. A literal that several dots share gets codes for all of
+    them. Errors: those of reading and running samples.
     """
     copy = base.clone()
     shared = _by_literal(sites(base), group_size)
@@ -60,7 +60,7 @@ def with_compensated_weights(
 
 
 def _by_literal(found: Sequence[Site], group_size: int) -> list[list[Site]]:
-    """List the dots that take codes, those of one literal together."""
+    """List the dots that get codes; dots with the same literal are together."""
     shared: dict[ir.Value, list[Site]] = {}
     for site in found:
         weights = rounded_weights(site) if site.kind == "dot" else None
@@ -73,14 +73,14 @@ def _by_literal(found: Sequence[Site], group_size: int) -> list[list[Site]]:
 
 
 def rounded_weights(site: Site) -> Repeated | None:
-    """Return the literal that holds a product's weights, if it is rounded to 4 bits."""
+    """Return the literal with a dot's weights, if it is rounded to 4 bits."""
     weights = site.op.operands[1]
     found = repeated(weights) if site.kind == "dot" else Repeated(weights)
     return found if found is not None and fits(found.literal) else None
 
 
 def _parts(shared: Iterable[list[Site]]) -> Iterator[list[list[Site]]]:
-    """Split the dots by the memory of the sums of their inputs."""
+    """Split the dots by the memory of their inputs' sums."""
     part: list[list[Site]] = []
     sizes: dict[Place, int] = {}
     for same in shared:

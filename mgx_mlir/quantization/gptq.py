@@ -1,8 +1,8 @@
-"""4-bit codes of a product's weights that compensate each other's rounding, by its inputs.
+"""4-bit codes of a matmul's weights that compensate each other's rounding, based on its inputs.
 
-After Frantar et al., GPTQ (2023): the inputs' weights are rounded one after the other, and what a
-rounding changes in the product is compensated by the weights that are not rounded yet, as far as
-the inputs of the samples go together. How far they do is in the sums of their products.
+After Frantar et al., GPTQ (2023): the weights are rounded one input after the other. The resulting
+error is compensated by the weights not rounded yet, as far as the inputs are correlated on the
+samples. The correlations are the sums of the inputs' products.
 """
 
 from __future__ import annotations
@@ -15,35 +15,35 @@ import numpy as np
 from mgx_mlir.passes.quantize_int4 import Grid, grid_of
 
 _BLOCK = 128  # inputs whose changes are applied to later inputs at once
-_DAMPING = 0.01  # share of the inputs' mean square: unseen inputs are not relied on
-_PARTS = np.linspace(1, 0.6, 9)  # shares of the range of weights that a scale may span
+# damping, as a share of the inputs' mean square, so that unseen inputs are not relied on
+_DAMPING = 0.01
+_PARTS = np.linspace(1, 0.6, 9)  # candidate shares of the weights' range that a scale spans
 
 
 @dataclass
 class SecondMoments:
-    """Sums of products of an operand's columns over all of its rows: x^T x."""
+    """Sums of products of an operand's columns over all its rows: x^T x."""
 
     sums: np.ndarray = field(default_factory=lambda: np.zeros((0, 0), np.float32))
 
     def add(self, array: np.ndarray) -> None:
-        """Take the rows of one more array into account, but for those with NaN or infinities."""
+        """Add the rows of one more array, without rows of NaN or infinities."""
         x = array.reshape(-1, array.shape[-1]).astype(np.float32)
         x = x[np.isfinite(x).all(1)]
         self.sums = self.sums + x.T @ x if self.sums.size else x.T @ x
 
     def error(self, change: np.ndarray) -> np.ndarray:
-        """Return the squared error of the product by column, for a change of the weights."""
+        """Return the squared error of the matmul by column, for a change of the weights."""
         return np.maximum((change * (self.sums @ change)).sum(0), 0)
 
 
 def compensated(
     w: np.ndarray, moments: SecondMoments, group: int, dtype: np.dtype[Any]
 ) -> tuple[Grid, np.ndarray]:
-    """Choose scales and codes of weights (inputs, outputs) by what they change in the product.
+    """Choose scales and codes of weights (inputs, outputs) that minimise the matmul's error.
 
-    group: neighbours along the inputs that share a scale of the type `dtype`. On the samples no
-    column of the product is further off than by rounding to nearest, which is what columns stay at
-    where nothing is gained.
+    group: neighbouring inputs that share a scale of type `dtype`. On the samples no column has a
+    larger error than with rounding to nearest, which columns without a gain keep.
     """
     w = np.nan_to_num(w.astype(np.float32))
     plain = grid_of(w, group, dtype)
@@ -60,9 +60,7 @@ def compensated(
 
 
 def _weighed_grid(w: np.ndarray, plain: Grid, power: np.ndarray, dtype: np.dtype[Any]) -> Grid:
-    """Choose for each scale the part of its range with the least error, weighed by the inputs'
-    power.
-    """
+    """Choose each scale's part of its range with the least error, weighted by the inputs' power."""
     groups = (len(w) // plain.group, plain.group, w.shape[1])
     step, zero, least = plain.step, plain.zero, np.full((groups[0], 1, groups[2]), np.inf)
     for part in _PARTS:
@@ -78,8 +76,8 @@ def _weighed_grid(w: np.ndarray, plain: Grid, power: np.ndarray, dtype: np.dtype
 def _factor(sums: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
     """Return the order of the inputs, the strongest first, and the factor U of their inverse.
 
-    U is upper triangular, and U^T U the inverse of the damped sums. None where inputs are all 0,
-    where no sample was seen, or where the numbers do not hold the inverse.
+    U is upper triangular, and U^T U the inverse of the damped sums. None if all inputs are 0, if
+    there was no sample, or if the inverse is not finite.
     """
     power = np.diag(sums).astype(np.float64)
     if not power.size or not np.isfinite(power).all() or not power.any():

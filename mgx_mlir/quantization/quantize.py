@@ -28,9 +28,9 @@ from mgx_mlir.rewrite.passes import run_pipeline
 
 # quantised values stay quantised: constants of it are not folded
 OPTIMIZE = "mgx-optimize-module{skip=quantizelinear,dequantizelinear,unpack_int4}"
-_RANKED = 2  # samples by which products are ordered
+_RANKED = 2  # samples for ordering dots and convolutions by their error
 _FEW = 4  # samples of the search for `max_error`; the result is verified on all
-_TRIED = 8  # products that are tried again for quantisation
+_TRIED = 8  # dots and convolutions that are tried again for quantisation
 Outputs = list[list[np.ndarray]]
 Metric = Callable[[Outputs], float]
 
@@ -46,12 +46,12 @@ class Options:
     method: str = "mse"  # method of choosing ranges (`Observer.range`)
     percentile: float = 99.99  # percentage of elements that the method "percentile" covers
     # largest rms error of the outputs, relative to their rms (`relative_error`). Ops stay wide
-    # until it holds, those first that cost most per multiplication.
+    # until it holds, first those with the most error per multiplication.
     max_error: float | None = None
     # score of the outputs, in place of `max_error`; ops stay wide until it is at least `least`
     metric: Metric | None = None
     least: float = 0.0  # least value of `metric` that is accepted
-    # type of the ops that stay wide, where it is enough; None: their own types
+    # type of the ops that stay wide, if it is accurate enough; None: their own types
     kept_dtype: DType | None = None
     samples: int | None = None  # number of samples that are read; None: all
     # samples for errors and the metric; None: those that the calibration holds
@@ -86,11 +86,11 @@ class Quantised:
 
 @dataclass
 class _Judge:
-    """The samples that a quantised program is judged on, and the results that it should have."""
+    """Samples that a quantised program is judged on, and the expected results."""
 
     samples: list[Sample]
     own: Outputs
-    share: float = 1.0  # error of all samples, relative to that of these
+    share: float = 1.0  # error of all samples, relative to the error of these
 
     def of(self, options: Options, outputs: Outputs) -> tuple[bool, float]:
         if options.metric is not None:
@@ -101,18 +101,18 @@ class _Judge:
         return error <= options.max_error, error
 
     def check(self, options: Options) -> None:
-        """Raise UsageError if the original program does not reach the wanted metric."""
+        """Raise UsageError if the original program does not reach the required metric."""
         holds, found = self.of(options, self.own)
         if not holds:
             raise UsageError(
                 f"the original program has a metric of {found:.6g}, "
-                f"below the wanted least of {options.least:.6g}"
+                f"below the required minimum of {options.least:.6g}"
             )
 
     def part(self, outputs: Outputs, count: int) -> _Judge:
-        """Return a judge on some of the samples, from the one that is off most downwards.
+        """Return a judge on some of the samples, those with the largest errors.
 
-        outputs: by which their error is compared with that of all, as it is then taken to be.
+        outputs: results from which the ratio of their error to that of all samples is computed.
         """
         off = [relative_error([a], [b]) for a, b in zip(outputs, self.own, strict=True)]
         order = np.argsort(off, kind="stable")[::-1]
@@ -124,7 +124,7 @@ class _Judge:
 
 
 def prepared(program: ProgramIR) -> ProgramIR:
-    """Copy a program with its constants folded, in which products stand by themselves."""
+    """Copy a program with its constants folded, and its dots and convolutions not fused."""
     copy = program.clone()
     run_pipeline(copy.module, ["normalize_ops", OPTIMIZE], store=copy.store)
     copy.prune_store()
@@ -141,12 +141,11 @@ def quantised(
     with_sensitivity: bool = False,
     progress: Progress | None = None,
 ) -> Quantised:
-    """Quantise the products of a program, which stays as it is.
+    """Quantise the dots and convolutions of a copy of a program.
 
-    data: samples (`samples.samples`); None: with `ranges` the ranges are those, else each run
-    finds the ranges of its own activations. Errors: UsageError for names that are no product's,
-    options that need samples, and a metric that the program itself does not reach, and those of
-    reading, compiling and running.
+    data: samples (`samples.samples`); None: the ranges are `ranges`, or are computed in each run.
+    Errors: UsageError for names of no dot or convolution, for options that need samples, and for a
+    metric that the program itself does not reach; those of reading, compiling and running.
     """
     chosen = options or Options()
     base = prepared(program)
@@ -199,7 +198,7 @@ def quantised(
 
 
 def _judge(base: ProgramIR, options: Options, seen: Calibration | None, target: str) -> _Judge:
-    """Hold the samples that are compared on, and the results of the program as it is."""
+    """Store the samples for comparisons, and the original program's results."""
     if options.evaluate is None:
         assert seen is not None
         return _Judge(seen.samples, seen.outputs)
@@ -217,9 +216,9 @@ def rewritten(
     seen: Calibration | None,
     kept: Collection[str],
 ) -> ProgramIR:
-    """Copy a prepared program with its products quantised, but for those that stay.
+    """Copy a prepared program with its dots and convolutions quantised, except for some.
 
-    Those in `kept` stay in `options.kept_dtype`, those in `options.keep` as they are.
+    Those in `kept` are computed in `options.kept_dtype`; those in `options.keep` are not changed.
     """
     copy = base.clone()
     found = sites(copy, options.ops, computed_operands=options.computed_operands)
@@ -241,15 +240,15 @@ def rewritten(
 
 
 def runs_on(target: str) -> str:
-    """Return the target that runs the samples, on this machine."""
+    """Return the target on which samples run, on this machine."""
     return "ref" if target == "ref" else "cpu"
 
 
 @dataclass
 class _Search:
-    """The search for the products that must stay for the wanted error.
+    """Search for the dots and convolutions that must stay wide for the required error.
 
-    One program with both forms of each product gives the outputs of any choice.
+    One program with both forms of each gives the outputs of any choice.
     """
 
     base: ProgramIR
@@ -260,11 +259,11 @@ class _Search:
     target: str
 
     def kept(self, wanted: Sequence[Site]) -> tuple[list[str], float | None]:
-        """Return their names, those that cost the outputs most for their multiplications first,
-        and what the samples give then.
+        """Return names of ops to keep wide, those with the most error per multiplication first, and
+        the resulting error or metric.
 
-        Where they are not enough in `kept_dtype`, all of them, they stay as they are, and the
-        options say so.
+        If keeping all of them in `kept_dtype` is not enough, they keep their own types, and the
+        options are changed accordingly.
         """
         names = [s.name for s in wanted]
         switched = self._switched(wanted)
@@ -274,18 +273,18 @@ class _Search:
         whole = switched.outputs([], self.judge.samples)
         if self.judge.of(self.options, whole)[0]:
             return self._proven(names, [])
-        if self.options.metric is None:  # a metric may count on all samples
+        if self.options.metric is None:  # a metric may need all samples
             self.judge, every = self.judge.part(whole, _FEW), self.judge
         else:
             every = self.judge
         order = self._order(switched, wanted)
         low, high = 0, len(order)
-        while high - low > 1:  # `low` misses the limit; all of them wide meets it
+        while high - low > 1:  # `low` misses the limit; with all of them wide it is met
             middle = (low + high) // 2
             holds = self._judged(switched, order[:middle])[0]
             low, high = (low, middle) if holds else (middle, high)
         chosen = order[:high]
-        for name in order[: high - 1][-_TRIED:]:  # products that the last one made unnecessary
+        for name in order[: high - 1][-_TRIED:]:  # ops that the last one made unnecessary
             less = [n for n in chosen if n != name]
             chosen = less if self._judged(switched, less)[0] else chosen
         self.judge = every
@@ -298,7 +297,7 @@ class _Search:
         return Switched(self.base, wanted, narrow, wide, self.target)
 
     def _order(self, switched: Switched, wanted: Sequence[Site]) -> list[str]:
-        """Return all names, sorted by the outputs' error per multiplication of each product."""
+        """Return all names, sorted by the outputs' error per multiplication."""
         given = self.judge.samples[:_RANKED]
         every = [s.name for s in wanted]
         own = switched.scores(every, given)
@@ -309,7 +308,7 @@ class _Search:
         return sorted(every, key=lambda name: -costs[name])
 
     def _multiplications(self, site: Site) -> float:
-        """Return the number of multiplications, up to a factor that all products share."""
+        """Return the number of multiplications, up to a common factor."""
         if site.weights is None:
             return float(np.prod([max(d, 1) for d in TensorType.of(site.op.results[0]).dims]))
         if self.seen is None:
@@ -326,8 +325,9 @@ class _Search:
         return self.judge.of(self.options, switched.outputs(kept, self.judge.samples))
 
     def _proven(self, order: Sequence[str], kept: list[str]) -> tuple[list[str], float | None]:
-        """Return what is kept and what the program gives: its rounding may differ a little from
-        that of the one with choices, so that more products have to stay."""
+        """Return the kept names and the final program's error or metric. Its rounding may differ
+        slightly from the program with choices, so that more ops may have to stay.
+        """
         step = 1
         while True:
             made = rewritten(self.base, self.options, self.ranges, self.seen, kept)
@@ -340,7 +340,7 @@ class _Search:
 
 
 def relative_error(got: Any, want: Any) -> float:
-    """Return the root mean square of a difference over that of `want`: the worst output's."""
+    """Return the rms of a difference over the rms of `want`, for the worst output."""
     worst = 0.0
     for i in range(len(want[0])):
         a = np.concatenate([np.asarray(g[i], np.float64).reshape(-1) for g in got])

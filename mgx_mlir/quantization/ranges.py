@@ -1,4 +1,4 @@
-"""Statistics of the values in a calibration, and the choice of a range for 8 bits."""
+"""Statistics of calibrated values, and the choice of a range for 8 bits."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from mgx_mlir.core.errors import UsageError
 
 METHODS = ("minmax", "percentile", "entropy", "mse")
 _BINS = 4096  # bins of a histogram, an even number
-_LEVELS = 128  # steps of a sign in 8 bits, by which "entropy" judges a threshold
-_CANDIDATES = 64  # thresholds that "entropy" and "mse" compare
+_LEVELS = 128  # steps per sign in 8 bits, by which "entropy" judges a threshold
+_CANDIDATES = 64  # thresholds compared by "entropy" and "mse"
 _LEAST = 0.05  # least threshold, as a share of the largest magnitude
 
 Range = tuple[float, float]
@@ -20,7 +20,7 @@ Range = tuple[float, float]
 
 @dataclass
 class ChannelSums:
-    """Means, least and greatest of each channel, along one axis."""
+    """Mean, minimum and maximum of each channel along one axis."""
 
     sums: np.ndarray
     lowest: np.ndarray
@@ -39,10 +39,10 @@ class ChannelSums:
 
 @dataclass
 class Observer:
-    """Least, greatest, a histogram, and sums by channel along the axes that are asked for.
+    """Minimum, maximum, a histogram, and per-channel sums along the requested axes.
 
-    NaN and infinities are left out. The histogram spans [-top, top] in equal bins; where a
-    greater magnitude comes, bins are merged in pairs until it fits.
+    NaN and infinities are ignored. The histogram spans [-top, top] in equal bins; for a greater
+    magnitude, bins are merged in pairs until it fits.
     """
 
     axes: frozenset[int] = frozenset()
@@ -54,7 +54,7 @@ class Observer:
     channels: dict[int, ChannelSums] = field(default_factory=dict)
 
     def add(self, array: np.ndarray) -> None:
-        """Take the elements of one more array into account."""
+        """Add the elements of one more array."""
         x = array.astype(np.float32, copy=False)
         finite = np.isfinite(x)
         if not finite.all():
@@ -97,12 +97,12 @@ class Observer:
             known.count += len(moved)
 
     def range(self, method: str, percentile: float = 99.99) -> Range | None:
-        """Return the range that is to be held, None where nothing was seen.
+        """Return the range to represent, None without an element.
 
-        minmax: all of it. percentile: that share of the elements, as much cut off at either end.
-        entropy: the magnitude whose 128 steps lose least information (Kullback-Leibler), as
-        TensorRT's calibration does. mse: the magnitude by which 255 steps are off least in
-        squares, rounding and clipping taken together.
+        minmax: the whole range. percentile: that share of the elements, cut equally at both ends.
+        entropy: the magnitude whose 128 steps lose the least information (Kullback-Leibler), as in
+        TensorRT. mse: the magnitude with the least mean squared error of rounding and clipping in
+        255 steps.
         """
         if method not in METHODS:
             raise UsageError(f"unknown method '{method}'", notes=[f"one of {', '.join(METHODS)}"])
@@ -137,9 +137,10 @@ class Observer:
         return np.linspace(_LEAST, 1, _CANDIDATES) * largest
 
     def _by_squares(self) -> float:
-        """Compare the mean square of what rounding and clipping change, for each threshold.
+        """Return the mean squared error of rounding and clipping for each threshold.
 
-        The zero point lets a one-sided range have twice the steps; magnitudes keep their order.
+        With a zero point a one-sided range has twice the steps, which does not change the order of
+        thresholds.
         """
         weights = self._magnitudes()
         values = (np.arange(_BINS // 2) + 0.5) * (self.top * 2 / _BINS)
@@ -154,7 +155,7 @@ class Observer:
 
     def _by_entropy(self) -> float:
         weights = self._magnitudes().astype(np.float64)
-        # 0 is exact at any scale; a Relu's many zeros would outweigh all other elements
+        # 0 is exact at any scale; the many zeros after a ReLU would outweigh all other elements
         weights[0] = weights[1]
         width = self.top * 2 / _BINS
         best, found = math.inf, self.top
@@ -170,7 +171,7 @@ class Observer:
 
 
 def _merged(p: np.ndarray, levels: int) -> np.ndarray:
-    """Return a histogram as its values are after quantising: equal among those of one level."""
+    """Return a histogram after quantisation: equal counts among values of one level."""
     level = np.arange(len(p)) * levels // len(p)
     total = np.bincount(level, p, levels)
     used = np.bincount(level, p > 0, levels)
@@ -179,7 +180,7 @@ def _merged(p: np.ndarray, levels: int) -> np.ndarray:
 
 
 def _divergence(p: np.ndarray, q: np.ndarray) -> float:
-    """Return the Kullback-Leibler divergence of two histograms, smoothed where q has none."""
+    """Return the smoothed Kullback-Leibler divergence of two histograms."""
     p, q = p / max(p.sum(), 1e-30), q / max(q.sum(), 1e-30)
     there = p > 0
     return float((p[there] * np.log(p[there] / np.maximum(q[there], 1e-9))).sum())

@@ -25,10 +25,10 @@ _NOTE = (
 def samples(source: object, ports: Sequence[Port]) -> Iterator[Sample]:
     """List the samples of `source`, each with an array for each input.
 
-    `source` is a mapping of arrays by name (one sample), any iterable of such mappings, of
-    sequences of arrays in order, or of single arrays (torch's DataLoader is one: of each batch
-    what comes after the inputs, labels for one, is left out), or the path of an .npz or a folder.
-    Errors: UsageError, FileError; both name the sample.
+    `source` is a mapping of arrays by name (one sample), or any iterable of such mappings, of
+    sequences of arrays in order, or of single arrays; or the path of an .npz or a folder. In
+    batches of torch's DataLoader, elements after the inputs, such as labels, are ignored. Errors:
+    UsageError, FileError; both name the sample.
     """
     if isinstance(source, str | os.PathLike):
         yield from _files(Path(os.fspath(source)), ports)
@@ -68,7 +68,7 @@ def _sample(one: object, names: Sequence[str], where: str) -> Sample:
 
 def _array(value: Any) -> np.ndarray:
     """Convert an array of numpy, torch or this API to numpy."""
-    if hasattr(value, "detach"):  # torch's, with or without gradients, on any device
+    if hasattr(value, "detach"):  # a torch tensor, with or without gradients, on any device
         value = value.detach().cpu()
     return np.asarray(value)
 

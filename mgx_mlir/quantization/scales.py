@@ -1,4 +1,4 @@
-"""Ranges of activations by product: chosen by a calibration, written to JSON, and read back."""
+"""Ranges of activations by op, from a calibration or a JSON file."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _VERSION = 1
 
 @dataclass
 class KnownRanges:
-    """The ranges of the computed operands of dots and convolutions, by op name."""
+    """Ranges of the computed operands of dots and convolutions, by op name."""
 
     # op name -> range of each computed operand; None: unknown
     ranges: dict[str, list[Range | None]] = field(default_factory=dict)
@@ -40,7 +40,7 @@ class KnownRanges:
         )
 
     def by_place(self, sites: Sequence[Site]) -> dict[Place, Range]:
-        """Return the known ranges of these products' operands."""
+        """Return the known ranges of these ops' operands."""
         found: dict[Place, Range] = {}
         for site in sites:
             for place, known in zip(site.values, self.ranges.get(site.name, []), strict=False):
@@ -84,13 +84,14 @@ class KnownRanges:
 
 
 def is_ranges(path: str | os.PathLike[str]) -> bool:
-    """Return whether a file begins as what `KnownRanges.save` writes. Errors: FileError."""
+    """Return whether a file begins like one of `KnownRanges.save`. Errors: FileError."""
     return _FORMAT.encode() in bytes(read_bytes(os.fspath(path))[:200])
 
 
 def makers(site: Site) -> list[str]:
-    """Return the source node that makes each computed operand of a product, behind views; "" for
-    an argument of the program."""
+    """Return the source node of each computed operand, behind views; "" for an argument of the
+    program.
+    """
     found: list[str] = []
     for value in site.op.operands[: len(site.values)]:
         while not isinstance(value.owner, ir.Block) and is_a(value.owner, ViewOp):

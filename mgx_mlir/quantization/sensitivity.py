@@ -1,4 +1,6 @@
-"""Loss of each matmul in smaller types by itself: one run that computes both forms of all."""
+"""Error of each dot or convolution in a smaller type, from one run that computes both forms of
+all.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +21,8 @@ from mgx_mlir.quantization.bodies import lifted, values_of
 from mgx_mlir.quantization.samples import Sample
 from mgx_mlir.quantization.sites import Site, at_places, sites
 
-_MOST = 4  # samples
-Narrow = Callable[[Site], ir.Value]  # returns the product's new value
+_MOST = 4  # number of samples
+Narrow = Callable[[Site], ir.Value]  # function that returns the op's new value
 
 
 @dataclass(frozen=True)
@@ -40,9 +42,9 @@ def sensitivities(
     given: Sequence[Sample],
     target: str,
 ) -> list[Sensitivity]:
-    """Measure all products of a prepared program on the first of the samples, in order.
+    """Measure all dots and convolutions of a prepared program on the first samples, in order.
 
-    narrow: brings a copy of a product to smaller types, in place.
+    narrow: converts a copy of an op to smaller types, in place.
     """
     names = {s.name for s in wanted}
     copy = base.clone()
@@ -71,7 +73,7 @@ def sensitivities(
 
 
 def _measured(site: Site, power: float, noise: float, product: float) -> Sensitivity:
-    """Return the figures of sums of y y, (q - y)(q - y) and q y."""
+    """Return the figures from sums of y y, (q - y)(q - y) and q y."""
     if not math.isfinite(noise):  # the smaller type overflows
         return Sensitivity(site.name, site.kind, -math.inf, 0.0)
     rounded = noise + 2 * product - power  # estimate of q q
@@ -82,7 +84,7 @@ def _measured(site: Site, power: float, noise: float, product: float) -> Sensiti
 
 
 def _powers(op: ir.Operation, site: Site, narrow: Narrow) -> list[ir.Value]:
-    """Build the product a second time, in smaller types, and the sums that compare the two."""
+    """Build the op again in smaller types, and the sums that compare the two."""
     b = Builder()
     with op.location:
         with ir.InsertionPoint.after(op):

@@ -1,4 +1,4 @@
-"""The products of a program that can be computed in 8 bits, and their operands."""
+"""Dots and convolutions of a program that can be computed in 8 bits, and their operands."""
 
 from __future__ import annotations
 
@@ -18,37 +18,37 @@ from mgx_mlir.programs.program_ir import ProgramIR, entry_block
 from mgx_mlir.quantization.bodies import values_of, why_unseen
 
 OPS = ("dot", "convolution")
-Place = int  # the number of a value in the order of @main
+Place = int  # index of a value in the order of @main
 
 
 @dataclass(frozen=True)
 class Site:
-    """A product whose second operand is constant, or whose operands are both computed.
+    """A dot or convolution whose second operand is constant, or whose operands are both computed.
 
-    `name` is unique in the program; `place` says which value the first operand is, so that it is
-    found in a copy; `weights` are None where the second operand is computed.
+    `name` is unique in the program. `place` is the index of the first operand, valid in copies too.
+    `weights` is None if the second operand is computed.
     """
 
     name: str
     kind: str
     op: ir.Operation
-    values: tuple[Place, ...]  # places of the computed operands, in order
+    values: tuple[Place, ...]  # indices of the computed operands, in order
     weights: np.ndarray | None
 
     @property
     def channel_axis(self) -> int:
-        """The axis of the first operand along which the weights are summed."""
+        """Axis of the first operand along which the weights are summed."""
         return 1 if self.kind == "convolution" else -1
 
     @property
     def output_axis(self) -> int:
-        """The axis of the weights that is not summed: each has a scale of its own."""
+        """Axis of the weights that is not summed: each index has its own scale."""
         return 0 if self.kind == "convolution" else -1
 
 
 @dataclass(frozen=True)
 class LeftOut:
-    """A product that no option quantises, and why."""
+    """A dot or convolution that no option quantises, and the reason."""
 
     name: str
     kind: str
@@ -58,11 +58,12 @@ class LeftOut:
 def sites(
     program: ProgramIR, names: Sequence[str] = OPS, *, computed_operands: bool = False
 ) -> list[Site]:
-    """List the products of @main, bodies of If and Loop included, that can be computed in 8 bits.
+    """List the dots and convolutions of @main, including bodies of If and Loop, that 8 bits
+    support.
 
-    Left out: ops in the bodies of Loops whose operands no calibration sees; first operands that
-    are constant; and, without `computed_operands`, products of two computed operands, which
-    are attention's: it stays one kernel.
+    Left out are ops in bodies of Loops whose operands a calibration cannot observe, and ops with a
+    constant first operand. Without `computed_operands`, dots of two computed operands are left out
+    too: they belong to attention, which stays one kernel.
     """
     every = _products(program, names, computed_operands)
     return [s for s in every if isinstance(s, Site)]
@@ -71,7 +72,7 @@ def sites(
 def left_out(
     program: ProgramIR, names: Sequence[str] = OPS, *, computed_operands: bool = False
 ) -> list[LeftOut]:
-    """List the products that `sites` leaves out, in order; of other ops than `names`, too."""
+    """List the dots and convolutions that `sites` leaves out, in order; also ops not in `names`."""
     every = _products(program, OPS, computed_operands)
     found = [s for s in every if isinstance(s, LeftOut)]
     others = [s for s in every if isinstance(s, Site) and s.kind not in names]
@@ -105,7 +106,7 @@ def _products(
             values = (places[x],) if constant is not None else (places[x], places[w])
             array = None if constant is None else literals.array_of(constant.owner)
             if array is not None and not np.isfinite(array).all():
-                # codes have no NaN and no infinity; both would become finite numbers
+                # codes cannot represent NaN and infinity; both would become finite numbers
                 found.append(LeftOut(name, kind, "its weights are not all finite"))
                 continue
             found.append(Site(name, kind, op, values, array))
@@ -115,7 +116,7 @@ def _products(
 def _why_not(
     op: ir.Operation, block: ir.Block, places: dict[ir.Value, Place], *, is_computed: bool
 ) -> str | None:
-    """Return why a product is left out, None where it is not."""
+    """Return why an op is left out, None if it is not."""
     x, w = op.operands[0], op.operands[1]
     if not TensorType.of(x).dtype.is_float:
         return f"its operands are {TensorType.of(x).dtype.name} already"
@@ -138,13 +139,13 @@ def _places(block: ir.Block) -> dict[ir.Value, Place]:
 
 
 def at_places(block: ir.Block, places: Sequence[Place]) -> list[ir.Value]:
-    """Return the values at places of a block, which is that of a copy of the program."""
+    """Return the values at these indices of a block, which is that of a copy of the program."""
     every = list(values_of(block))
     return [every[p] for p in places]
 
 
 def literal_of(value: ir.Value) -> ir.Value | None:
-    """Return the float literal of a value, also of one repeated along leading dims."""
+    """Return the float literal of a value, also if it is repeated along leading dims."""
     found = repeated(value)
     if found is None or not TensorType.of(found.literal).dtype.is_float:
         return None

@@ -1,6 +1,4 @@
-"""One program with both forms of each product, chosen by an input, to measure without
-recompiling.
-"""
+"""One program with both forms of each dot, selected by an input, to measure without recompiling."""
 
 from __future__ import annotations
 
@@ -21,14 +19,14 @@ from mgx_mlir.quantization.sensitivity import Narrow
 from mgx_mlir.quantization.sites import Site, sites
 
 _THROUGH = ("softmax", "logsoftmax", "sigmoid", "reshape", "transpose", "squeeze", "unsqueeze")
-_CHOICE = "mgx.kept"  # the input that chooses the products to keep
+_CHOICE = "mgx.kept"  # input that selects the ops to keep wide
 
 
 class Switched:
-    """A prepared program of which any products can be computed in smaller types.
+    """A prepared program of which any dots and convolutions can be computed in smaller types.
 
-    wanted: the products; narrow: brings one to smaller types; wide: what a product that is kept is
-    computed in, None: as it is.
+    wanted: the ops; narrow: converts one to smaller types; wide: type of the ops that are kept,
+    None for their own.
     """
 
     def __init__(
@@ -45,13 +43,14 @@ class Switched:
         self._own = len(result_names(base.main()))
 
     def outputs(self, kept: Collection[str], given: Sequence[Sample]) -> list[list[np.ndarray]]:
-        """Return the results on samples; all products except those kept are in smaller types."""
+        """Return the results on samples, with all ops except `kept` in smaller types."""
         return [found[: self._own] for found in self._run(kept, given)]
 
     def scores(self, kept: Collection[str], given: Sequence[Sample]) -> list[list[np.ndarray]]:
-        """Return the results, of a softmax or sigmoid what it is made of.
+        """Return the results; for a softmax or sigmoid its operand.
 
-        That is off evenly by what products lose, where a probability is off by little, or wholly.
+        The operand's error grows steadily with the rounding, while a probability's is tiny or
+        complete.
         """
         return [found[self._own :] for found in self._run(kept, given)]
 
@@ -76,7 +75,7 @@ def _scores(block: ir.Block) -> list[tuple[str, ir.Value]]:
 def _with_choice(
     base: ProgramIR, names: Sequence[str], narrow: Narrow, wide: Narrow | None
 ) -> ProgramIR:
-    """Copy a program; each of the products is made twice, and a last input chooses."""
+    """Copy a program in which each op exists twice, and an additional input selects."""
     copy = base.clone()
     found = {s.name: s for s in sites(copy, computed_operands=True)}
     with copy.ctx, copy.store.active(), ir.Location.unknown():
@@ -88,7 +87,7 @@ def _with_choice(
 
 
 def _argument(main: ir.OpView, count: int) -> ir.Value:
-    """Add the input of the choice behind the others."""
+    """Add the selecting input after the others."""
     kind = ir.RankedTensorType.get([count], dtypes.FLOAT.ir_type())
     added = entry_block(main).add_argument(kind, ir.Location.unknown())
     old = ir.FunctionType(ir.TypeAttr(main.attributes["function_type"]).value)
@@ -102,7 +101,7 @@ def _argument(main: ir.OpView, count: int) -> ir.Value:
 
 
 def _chosen(site: Site, choice: ir.Value, i: int, narrow: Narrow, wide: Narrow | None) -> None:
-    """Replace a product by an If that computes the chosen one of its two forms."""
+    """Replace an op by an If that computes the selected one of its two forms."""
     b, op = Builder(), site.op
     result = op.results[0]
     with op.location, ir.InsertionPoint.after(op):
@@ -113,7 +112,7 @@ def _chosen(site: Site, choice: ir.Value, i: int, narrow: Narrow, wide: Narrow |
         result.replace_all_uses_with(made.results[0])
         for region, form in zip(made.regions, (wide, narrow), strict=True):
             with ir.InsertionPoint(region.blocks.append()):
-                # an operand's rounding is after it, in the body, too
+                # the rounding of an operand is also after it in the body
                 held = [b.op("identity", v) for v in list(op.operands)[: len(site.values)]]
                 twin = op.clone()
                 for k, v in enumerate(held):

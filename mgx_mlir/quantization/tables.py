@@ -1,7 +1,7 @@
-"""onnxruntime's calibration tables: the ranges of a model's tensors, read and written.
+"""onnxruntime's calibration tables: ranges of a model's tensors, read and written.
 
-Such a table knows tensors by their names in the ONNX file. A program has no such names: a product's
-operand is told by the node that makes it, behind views, which must be the node of that tensor.
+Such a table has the tensors' names in the ONNX file, which a program does not keep. An operand is
+identified by its producing node, behind views, which must be the node of that tensor.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class CalibrationTable:
         except (ValueError, RecursionError) as e:
             raise FileError(
                 f"not a calibration table: {str(e).lower()}", location=name,
-                notes=["calibration.json and calibration.cache are read, .flatbuffers is not"],
+                notes=["calibration.json and calibration.cache are supported, .flatbuffers is not"],
             ) from None  # fmt: skip
         if isinstance(value, dict) and value.get("CLS") == "TensorsData":
             value = value.get("data")
@@ -79,7 +79,7 @@ class CalibrationTable:
 
     @staticmethod
     def of(known: KnownRanges, model: str | os.PathLike[str]) -> CalibrationTable:
-        """Return the ranges that a calibration found as those of an ONNX file's tensors."""
+        """Convert the ranges of a calibration to an ONNX file's tensors."""
         tensors, found = ModelTensors.of(model), CalibrationTable()
         for site, each in known.ranges.items():
             makers_of_site = known.makers.get(site, [])
@@ -90,16 +90,18 @@ class CalibrationTable:
         return found
 
     def for_model(self, model: str | os.PathLike[str]) -> KnownRanges:
-        """Return the ranges of an ONNX file's products. Errors: those of reading the file."""
+        """Return the ranges for an ONNX file's dots and convolutions. Errors: those of reading the
+        file.
+        """
         return _TableRanges(table=self, tensors=ModelTensors.of(model))
 
 
 @dataclass(frozen=True)
 class ModelTensors:
-    """The tensors that each node of an ONNX file reads and computes, with their makers.
+    """Tensors that each node of an ONNX file reads and computes, with their producers.
 
-    By node: for each input that is no constant the tensor, and those it is a view of, each with the
-    node that makes it, "" for the model's inputs.
+    By node: for each computed input the tensor and those that it is a view of, each with its
+    producing node, "" for the model's inputs.
     """
 
     inputs: Mapping[str, Sequence[Sequence[tuple[str, str]]]]
@@ -134,9 +136,9 @@ class ModelTensors:
             )
 
     def names(self, site: str, makers: Sequence[str]) -> list[str | None]:
-        """Return the tensor that each computed operand of a product is, None where none is sure.
+        """Return the tensor of each computed operand, None if it is uncertain.
 
-        makers: of the operands, as `scales.makers` says.
+        makers: source nodes of the operands, from `scales.makers`.
         """
         read = self.inputs.get(site, self.inputs.get(site.rpartition("#")[0], ()))
         found: list[str | None] = []
@@ -148,7 +150,7 @@ class ModelTensors:
 
 @dataclass
 class _TableRanges(KnownRanges):
-    """The ranges of a table's tensors, once the products are known."""
+    """Ranges of a table's tensors, resolved once the ops are known."""
 
     table: CalibrationTable = field(default_factory=CalibrationTable)
     tensors: ModelTensors = field(default_factory=lambda: ModelTensors({}))

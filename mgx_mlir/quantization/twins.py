@@ -1,4 +1,6 @@
-"""One product in smaller types, by the rewriting of whole programs, to compare both forms."""
+"""One dot or convolution in smaller types, by the rewriting of whole programs, to compare both
+forms.
+"""
 
 from __future__ import annotations
 
@@ -19,12 +21,12 @@ from mgx_mlir.quantization.sites import LeftOut, Place, Site, literal_of
 
 
 def in_8_bits(scheme: Scheme, ranges: Mapping[Place, Range], seen: Calibration | None) -> Narrow:
-    """Return a function that quantises a single product."""
+    """Return a function that quantises a single op."""
     return lambda site: Quantiser(scheme, ranges, seen).apply(site)
 
 
 def in_floats(dtype: DType) -> Narrow:
-    """Return a function that computes a product in a smaller float type."""
+    """Return a function that computes an op in a smaller float type."""
 
     def narrow(site: Site) -> ir.Value:
         b, op = Builder(), site.op
@@ -38,9 +40,7 @@ def in_floats(dtype: DType) -> Narrow:
 
 
 def in_int4(group_size: int, found: FourBits | None = None) -> Narrow:
-    """Return a function that converts a product's weights to 4 bits, by given codes or by
-    rounding.
-    """
+    """Return a function that converts an op's weights to 4 bits, by given codes or by rounding."""
     known = FourBits() if found is None else found
 
     def narrow(site: Site) -> ir.Value:
@@ -62,7 +62,7 @@ def in_int4(group_size: int, found: FourBits | None = None) -> Narrow:
 
 
 def left_out_of_int4(found: Sequence[Site]) -> list[LeftOut]:
-    """List the products whose weights the pass does not round, and why."""
+    """List the dots whose weights the pass does not round, with the reasons."""
     out: list[LeftOut] = []
     for site in found:
         weights = site.op.operands[1]
@@ -71,8 +71,8 @@ def left_out_of_int4(found: Sequence[Site]) -> list[LeftOut]:
         if literal_of(weights) is None:
             why = "its second operand is computed"
         elif site.weights is not None and site.weights.shape[-1] % 2:
-            why = "the last extent of its weights is odd: two of them share a byte"
+            why = "the last extent of its weights is odd, and two share a byte"
         else:
-            why = "its weights are no f32, f16 or bf16"
+            why = "its weights are not f32, f16 or bf16"
         out.append(LeftOut(site.name, site.kind, why))
     return out

@@ -129,6 +129,6 @@ def test_what_is_left_out() -> None:
     assert {s.why for s in others} == {"only convolution were asked for"}
     four = left_out_of_int4(sites(base, computed_operands=True))
     assert [(s.name, s.why) for s in four] == [
-        ("MatMul_2", "the last extent of its weights is odd: two of them share a byte"),
+        ("MatMul_2", "the last extent of its weights is odd, and two share a byte"),
         ("MatMul_4", "its second operand is computed"),
     ]
