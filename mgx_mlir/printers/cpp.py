@@ -32,8 +32,8 @@ KEYWORDS = (
 def print_cpp(program: ProgramIR, stream: TextIO) -> None:
     """Write C++ code that builds the program.
 
-    Every literal becomes generated numbers (without negative ones where it has none), as MIGraphX
-    writes them; attributes are given as JSON.
+    Every literal becomes generated numbers (nonnegative if the literal has no negative one), as in
+    MIGraphX; attributes are JSON.
     """
     listing = list_program(program, numbering="2.16")
     with program.store.active():
@@ -67,7 +67,7 @@ class _Writer:
     def run(self) -> None:
         self.line("migraphx::program p;")
         self.variables = {m.name: self.unique(f"m{m.name}") for m in self.listing.modules}
-        for m in self.listing.modules:  # main first, last those that nothing takes
+        for m in self.listing.modules:  # main first, unused modules last
             self.module(m)
 
     def module(self, module: Module) -> None:
@@ -133,7 +133,7 @@ def shape_code(shape: AnyShape | None) -> str:
     kind = f"migraphx::shape::{shape.dtype.name}"
     if shape.is_dynamic:
         dims = ", ".join(dim_code(d) for d in shape.dims)
-        # named: {{1, 4}} alone could be lens too
+        # a named shape: {{1, 4}} alone could also be lens
         listed = f"std::vector<migraphx::shape::dynamic_dimension>{{{dims}}}"
         return f"migraphx::shape{{{kind}, {listed}}}"
     if not shape.dims:

@@ -1,7 +1,7 @@
 """Lines about the device's memory in a compiled gpu program's text: scratch, and weights on it.
 
-MIGraphX's compiled programs begin with instructions for these. Here loading does that work, so they
-are only shown in listings; the scratch size comes from the backend's plan.
+MIGraphX's compiled programs begin with instructions for these. Here loading does that work, so that
+only listings show them; the scratch size comes from IREE's plan.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from mgx_mlir.programs.program_ir import DevicePlan
 CONTEXT = "check_context::migraphx::gpu::context"
 SCRATCH = "hip::hip_allocate_memory"
 WEIGHT = "hip::hip_copy_literal"
-_SCRATCH_TYPES = (("float", 4), ("int8", 1))  # MIGraphX's, and what any size is a multiple of
+# MIGraphX's types, and the bytes that their sizes are multiples of
+_SCRATCH_TYPES = (("float", 4), ("int8", 1))
 
 
 def add_device_lines(listing: Listing, plan: DevicePlan, numbering: Numbering) -> None:
@@ -43,7 +44,7 @@ def add_device_lines(listing: Listing, plan: DevicePlan, numbering: Numbering) -
 
 
 def renumber(lines: list[ListedInstruction], numbering: Numbering) -> None:
-    """Name the lines of main anew, in their order."""
+    """Renumber the lines of main in order."""
     n = 0
     for line in lines:
         is_parameter = line.op == "@param"

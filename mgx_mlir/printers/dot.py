@@ -27,7 +27,7 @@ COLOURS = {
     "return": "white",
     "other": "lightgray",
 }
-# the first that an operator is one of names its colour
+# the first class of an operator sets its colour
 _KINDS: dict[str, tuple[type[Op], ...]] = {
     "reduce": (ReduceOp, ArgExtreme, SoftmaxBase, PrefixScanSum, FusedReduce, SplitFusedReduce),
     "kernel": (Kernel,),
@@ -93,7 +93,7 @@ def _full(i: ListedInstruction) -> str:
 
 
 def kind_of(i: ListedInstruction) -> str:
-    """Return the class of an instruction that its colour shows."""
+    """Return the class of an instruction, which sets its colour."""
     if i.op in ("@param", "@literal", "@return"):
         return i.op.removeprefix("@")
     if "::" in i.op:

@@ -1,4 +1,4 @@
-"""The one way to write a program out: a format's name, a program and a stream."""
+"""Writes a program in any format: a format's name, a program and a stream."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ def emit(program: ProgramIR, stream: IO[Any], format: str = "text", **options: A
 
 def _printer(format: str) -> Callable[..., None]:
     if format == "text":
-        # start-up: only the printer that is asked for
+        # not imported at start-up: only the requested printer is loaded
         from mgx_mlir.printers.text import print_text as found
     elif format == "json":
-        # start-up: only the printer that is asked for
+        # not imported at start-up: only the requested printer is loaded
         from mgx_mlir.printers.value_tree import print_json as found
     elif format == "binary":
-        # start-up: only the printer that is asked for
+        # not imported at start-up: only the requested printer is loaded
         from mgx_mlir.printers.value_tree import print_binary as found
     elif format == "cpp":
-        # start-up: only the printer that is asked for
+        # not imported at start-up: only the requested printer is loaded
         from mgx_mlir.printers.cpp import print_cpp as found
     elif format == "py":
-        # start-up: only the printer that is asked for
+        # not imported at start-up: only the requested printer is loaded
         from mgx_mlir.printers.python import print_python as found
     elif format == "graphviz":
-        # start-up: only the printer that is asked for
+        # not imported at start-up: only the requested printer is loaded
         from mgx_mlir.printers.dot import print_dot as found
     elif format == "netron":
         # start-up: only the printer that is asked for

@@ -11,13 +11,13 @@ from mgx_mlir.programs.lowered import KernelInfo
 from mgx_mlir.programs.signature import Port
 
 _NODES = re.compile(r'"([^"]*)"\(')  # names in a location: "conv1"("model.onnx":1:0)
-MOST = 200  # kernels that are listed
+MOST = 200  # most kernels in the list
 
 
 def compiled_html(
     target: str, inputs: Sequence[Port], outputs: Sequence[Port], kernels: Sequence[KernelInfo]
 ) -> str:
-    """Return an HTML fragment: a table of inputs and outputs, and one of kernels that opens."""
+    """Return an HTML fragment: a table of inputs and outputs, and a collapsible one of kernels."""
     ports = [("input", p.name, str(p)) for p in inputs]
     ports += [("output", p.name, str(p)) for p in outputs]
     out = [f"<b>Compiled for {escape(target)}</b>", *_table(("", "name", "type and dims"), ports)]

@@ -20,8 +20,8 @@ Numbering = Literal["seed", "2.16"]
 class ListedInstruction:
     """One line of a listing.
 
-    `lhs` is its printed name, `op` MIGraphX's operator name. `values` are the values of the IR
-    that it stands for; `operation` is None for a parameter. `shape` is None for @return.
+    `lhs` is its printed name, `op` MIGraphX's operator name. `values` are its values in the IR;
+    `operation` is None for a parameter. `shape` is None for @return.
     """
 
     lhs: str
@@ -33,7 +33,7 @@ class ListedInstruction:
     symbols: list[str] = field(default_factory=list)
     operation: ir.Operation | None = None
     values: tuple[ir.Value, ...] = ()
-    implied: bool = False  # a return that nobody asked for
+    implied: bool = False  # a return that was added implicitly
 
     def array(self) -> np.ndarray:
         """Return the elements of a literal. The program's weight store must be active."""
@@ -60,7 +60,7 @@ class Module:
 
 @dataclass
 class Listing:
-    """All modules of a program, main first, submodules in the order they are met."""
+    """Modules of a program: main first, submodules in order of first use."""
 
     modules: list[Module]
     layout: ModuleShapes

@@ -1,4 +1,6 @@
-"""Prints which rule lowers each kernel, and why the rules before it do not: --explain-kernels."""
+"""Prints the rule that lowers each kernel, and why the rules before it refused:
+--explain-kernels.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,8 @@ def explanation(
 ) -> Iterator[str]:
     """Yield a line for each kernel, its refusals below it, and the totals of the rules.
 
-    located: how a place "file:line:column" is shown; without it the source nodes are named.
+    located: function that formats a position "file:line:column"; without it the source nodes are
+    named.
     """
     for c in choices:
         where = shown(c.location, located)
@@ -31,7 +34,7 @@ def explanation(
 
 
 def shown(location: str, located: Callable[[str], str] | None = None) -> str:
-    """Return the names of a location's source nodes, or with `located` its places, each once."""
+    """Return the names of a location's source nodes, or with `located` its positions, each once."""
     strings = _STRING.findall(location)
     names = [text for text, place in strings if not place]
     places = [text + place for text, place in strings if place]

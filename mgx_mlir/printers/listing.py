@@ -52,9 +52,8 @@ def list_program(
     """List a program in MIGraphX's order and numbering.
 
     `numbering`: "seed" does not count parameters, "2.16" does; both prefix names in submodules by
-    the module's. `symbols` None: where the program was read with debug
-    symbols.
-    `kernel_prefix` ("cpu") shows a compiled program: kernels under their printed names.
+    the module's. `symbols` None: show them if the program was read with debug symbols.
+    `kernel_prefix` ("cpu") shows a compiled program, with kernels under their printed names.
     `device_lines`: also show the device memory of a compiled program.
     """
     listing = _Lister(program, numbering, symbols, kernel_prefix).run()
@@ -74,11 +73,11 @@ class _Lister:
         self.packed = packed_values(operation)
         self.elements: set[ir.Value] = (
             set()
-        )  # values of pointwise modules, shown as MIGraphX has them
+        )  # values of pointwise modules, shown in MIGraphX's form
         self.modules: list[Module] = []
         self.counters: dict[str, int] = {}
         self.lines: dict[ir.Value, ListedInstruction] = {}
-        self.parameters: set[str] = set()  # their names, which no instruction gets
+        self.parameters: set[str] = set()  # names of parameters, which no instruction may have
         self.functions: dict[str, Module] = {}
 
     def run(self) -> Listing:
@@ -108,7 +107,7 @@ class _Lister:
         return module
 
     def _block(self, module: Module, block: ir.Block, names: Sequence[str]) -> None:
-        """List a block: literals and parameters first, latest ahead, as MIGraphX adds them."""
+        """List a block: literals and parameters first, in reverse order, as MIGraphX adds them."""
         self.parameters.update(self._lhs(module, name) for name in names)
         operations = [view.operation for view in block.operations]
         constants = [op for op in operations if is_literal(op)]
@@ -241,7 +240,7 @@ class _Lister:
     def _placed(
         self, module: Module, op: ir.Operation, cls: type[Op] | None
     ) -> list[ListedInstruction]:
-        """Return the inputs by position; an absent one before others is an `undefined`."""
+        """Return the inputs by index; an absent one before others is an `undefined`."""
         optional = [] if cls is None else [g for g in cls.OPERANDS if g.arity == "optional"]
         if cls is None or len(optional) < 2 or cls.mnemonic == "slice":
             return self._inputs(op.operands)
@@ -263,7 +262,7 @@ class _Lister:
             return False
         if is_a(op, Kernel):
             return True
-        # the reference runs views as it runs everything, a compiler makes them disappear
+        # the reference target runs views; other targets compile them away
         return not cls.REGIONS and (self.prefix == "ref" or not is_a(op, (ViewOp, HostOp)))
 
     def _kernel_name(self, op: ir.Operation) -> str:
@@ -280,7 +279,7 @@ class _Lister:
             return found
         pairs = zip(self._module_names(parent, op), op.regions, strict=True)
         found = [(Module(name), region.blocks[0]) for name, region in pairs if len(region.blocks)]
-        # all modules of an instruction stand ahead of those within them
+        # all modules of an instruction come before those nested in them
         self.modules += [module for module, _ in found]
         for (module, block), parameters in zip(found, region_parameters(op), strict=True):
             if is_a(op, PointwiseKernel):
@@ -296,7 +295,7 @@ class _Lister:
         ends = [""] if count == 1 else [f"_{i}" for i in range(count)]
         if kind == "if":
             ends = ["_if", "_else"]
-        # no two modules of a program have one name
+        # names of modules are unique in a program
         while (
             len(set(found)) != count
             or not self.taken.isdisjoint(found)
@@ -309,12 +308,12 @@ class _Lister:
         return found
 
     def _symbols(self, op: ir.Operation) -> list[str]:
-        # MIGraphX keeps a set of them, which is sorted
+        # MIGraphX keeps a sorted set of them
         return sorted(source_names(op.location)) if self.symbols else []
 
 
 def is_absent(op: ir.Operation) -> bool:
-    """Return whether an operation only stood for an absent input, which is shown as absent."""
+    """Return whether an operation only represents an absent input."""
     return is_a(op, Undefined) and not any(True for _ in op.result.uses)
 
 
@@ -326,8 +325,8 @@ def name_of(function: ir.Operation) -> str:
 def region_parameters(op: ir.Operation) -> list[list[str]]:
     """Return the parameter names of each submodule: its own, else x0, x1 ...
 
-    MIGraphX takes a loop's parameters in their order, all others by the order of their names, and
-    those of both branches together. Names that would come in another order are not shown.
+    MIGraphX takes a loop's parameters in their order, all others in the order of their names, and
+    those of both branches together. Names with another order are not shown.
     """
     blocks = [r.blocks[0] for r in op.regions if len(r.blocks)]
     built = [_built_names(b) for b in blocks] if MODULES in op.attributes else []
@@ -340,9 +339,9 @@ def region_parameters(op: ir.Operation) -> list[list[str]]:
 
 
 def element_values(block: ir.Block) -> set[ir.Value]:
-    """Return the values of a pointwise module, each of which stands for one element.
+    """Return the values of a pointwise module, each of which represents one element.
 
-    The set is empty where the module holds more than pointwise operators and broadcasts of single
+    The set is empty if the module has other ops than pointwise operators and broadcasts of single
     literals.
     """
     found: set[ir.Value] = set(block.arguments)
@@ -359,14 +358,14 @@ def element_values(block: ir.Block) -> set[ir.Value]:
 
 
 def _built_names(block: ir.Block) -> list[str] | None:
-    """Return the names given to a submodule's parameters, None where they were not named."""
+    """Return the user's names of a submodule's parameters, None without such names."""
     places = [a.location for a in block.arguments]
     names = [at.name_str for at in places if isinstance(at, ir.NameLoc)]
     return names if len(set(names)) == len(places) else None
 
 
 def parameter_name(index: int) -> str:
-    """Return the name of a kernel's parameter; names sort as MIGraphX takes the parameters."""
+    """Return the name of a kernel's parameter; names sort in MIGraphX's parameter order."""
     return f"x{index}" if index < 10 else f"x:{index:05}"
 
 
@@ -396,7 +395,7 @@ def source_names(location: ir.Location) -> list[str]:
 
 
 def stated_types(i: ListedInstruction) -> list[TensorType]:
-    """Return an instruction's result types where inference alone gives others, else none."""
+    """Return an instruction's result types if inference alone gives others, else none."""
     op = i.operation
     made = not i.op.startswith("@") and i.op != "get_tuple_elem"
     cls = op_class(op) if op is not None and made else None

@@ -1,4 +1,4 @@
-"""A program as an ONNX model for Netron: what it looks like, not what it computes."""
+"""A program as an ONNX model for Netron, for display only."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def _node(graph: GraphProto, i: ListedInstruction) -> None:
 
 
 def _value(info: ValueInfoProto, name: str, shape: AnyShape | None) -> None:
-    """Name a value and state its type; of a tuple or nothing the name alone."""
+    """Name a value and state its type; for a tuple, or no value, only the name."""
     info.name = name
     if not isinstance(shape, Shape) or isinstance(shape, TupleShape):
         return

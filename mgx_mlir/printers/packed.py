@@ -15,7 +15,7 @@ _MOVES = (ViewOp, Gather, Reverse, Concat)
 
 
 def packed_values(module: ir.Operation) -> set[ir.Value]:
-    """Return the values that pack_fp4 gives or unpack_fp4 takes, also through data movement."""
+    """Return the values that pack_fp4 returns or unpack_fp4 takes, also through data movement."""
     work: list[ir.Value] = []
 
     def visit(op: ir.Operation) -> ir.WalkResult:

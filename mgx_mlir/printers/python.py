@@ -74,11 +74,11 @@ class _Writer:
             beside = f"Path(__file__).with_name({quoted(self.weights)})"
             self.line(f"weights = migraphx.load_weights({beside})")
         self.line("p = migraphx.program()")
-        # a module is complete before the instruction that takes it
+        # a module must be complete before the instruction that takes it
         self.variables = {m.name: self.unique(module_name(m.name)) for m in self.listing.modules}
         self.module(self.listing.main)
         for m in self.listing.modules:
-            self.module(m)  # modules that nothing takes
+            self.module(m)  # modules that no instruction takes
 
     def is_large(self, i: ListedInstruction) -> bool:
         return i.is_literal and static_shape(i.shape).elements >= FULL_ELEMENTS
@@ -155,7 +155,7 @@ def module_name(name: str) -> str:
 def op_code(i: ListedInstruction) -> str:
     """Write `migraphx.op("name", key=value)` with the attributes that are not the defaults."""
     cls = OPS.get(i.op)
-    if cls is None or i.op == "select_module":  # an attribute states the results of its modules
+    if cls is None or i.op == "select_module":  # an attribute has the result types of its modules
         given = {k: v for k, v in i.attributes.items() if i.op == "get_tuple_elem"}
     else:
         values = {d.field: d.default for d in cls.ATTRS.values() if d.default is not REQUIRED}

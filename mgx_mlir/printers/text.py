@@ -139,8 +139,8 @@ def element_texts(array: np.ndarray) -> list[str]:
 def print_parameters(program: ProgramIR, stream: TextIO, *, outputs: bool = False) -> None:
     """Write a line per input, `name: shape`; with `outputs` also one per output.
 
-    Behind the shape stand the names of dynamic dims where the model names them, and `strings` where
-    the elements are numbers of such.
+    After the shape come the model's names of dynamic dims, and `strings` if the elements are
+    indices of strings.
     """
     listing, signature = list_program(program), Signature.of(program.main())
     shapes = {i.lhs: i.shape for i in listing.main.instructions if i.op == "@param"}
@@ -153,7 +153,7 @@ def print_parameters(program: ProgramIR, stream: TextIO, *, outputs: bool = Fals
 
 
 def _behind(port: Port) -> str:
-    """Return what a shape does not say: ", named {batch, 3}", ", strings"."""
+    """Return additions to a shape: ", named {batch, 3}", ", strings"."""
     named = any(r.symbol is not None for r in port.ranges)
     names = [
         str(d) if d >= 0 else r.symbol or "?" for d, r in zip(port.dims, port.ranges, strict=False)

@@ -24,7 +24,7 @@ MIGRAPHX_VERSION = "2.16.0"
 OWN_KEY = "mgx_mlir"
 OWN_VERSION = 1
 MAX_BIN = 2**32 - 2  # bytes of one msgpack BIN; longer data is an array of several
-ALIGNMENT = 64  # alignment of Aligned bytes in a file, by which the runtime uses them in place
+ALIGNMENT = 64  # alignment of Aligned bytes in a file, so that the runtime uses them in place
 Tree = Any
 
 
@@ -44,7 +44,7 @@ class Binary:
 class Aligned(Binary):
     """Raw bytes that are mapped in place: msgpack aligns them to 64 bytes.
 
-    Only for entries that MIGraphX does not read, as the tree has {"pad", "data"} instead.
+    Only for entries that MIGraphX does not read, because the tree has {"pad", "data"} instead.
     """
 
 
@@ -56,7 +56,7 @@ def write_msgpack(tree: Tree, write: Callable[[Any], Any]) -> None:
 
     Large binaries are handed to `write` as they are.
     """
-    import msgpack  # only this form needs it
+    import msgpack  # only this format needs it
 
     packer = msgpack.Packer(use_bin_type=True)
     pending = bytearray()
@@ -183,7 +183,7 @@ def decimal_text(data: np.ndarray) -> str:
 
 @functools.cache
 def _decimals() -> tuple[np.ndarray, np.ndarray]:
-    """Return the characters of each byte's number and its comma, and which of the four are used."""
+    """Return the characters of each byte's number with its comma, and the mask of used ones."""
     texts = [f"{i}," for i in range(256)]
     digits = np.array([list(t.ljust(4).encode()) for t in texts], np.uint8)
     return digits, np.array([[k < len(t) for k in range(4)] for t in texts])
@@ -192,7 +192,7 @@ def _decimals() -> tuple[np.ndarray, np.ndarray]:
 def json_number(value: float) -> str:
     """Write a float in the fewest digits, in the form of MIGraphX's JSON library."""
     if not math.isfinite(value):
-        # MIGraphX writes null, and reads that as 0; a string it refuses
+        # MIGraphX writes null, which it reads as 0; it refuses a string
         return f'"{value}"'
     text = repr(value)
     if 1e15 <= abs(value) < 1e16:  # range in which the two forms differ

@@ -38,7 +38,7 @@ from mgx_mlir.programs.size_rules import as_text as sizes_as_text
 from mgx_mlir.programs.strided import laid_out, shape_of_array
 from mgx_mlir.programs.value_rules import as_named_text
 
-# static forms of these fill up their results, which ours does not unless it says so
+# ops whose static forms pad their results in MIGraphX; ours pad only if an attribute says so
 PADDED = ("nonzero", "loop", "nonmaxsuppression")
 UNBOUNDED = 2**64 - 1
 ArrayTree: TypeAlias = "np.ndarray | tuple[ArrayTree, ...]"
@@ -50,8 +50,8 @@ ArrayTree: TypeAlias = "np.ndarray | tuple[ArrayTree, ...]"
 def program_tree(program: ProgramIR) -> dict[str, Tree]:
     """Return the tree of a program that is not compiled.
 
-    Data without a place in MIGraphX's format is stored under a key that MIGraphX ignores, if there
-    is any. Literals share the store's memory.
+    Data that MIGraphX's format lacks is stored under a key that MIGraphX ignores. Literals share
+    the store's memory.
     """
     listing = list_program(program, numbering="2.16")
     with program.store.active():
@@ -117,8 +117,9 @@ def _interface(program: ProgramIR) -> dict[str, Tree]:
 
 
 def _strings(signature: Signature) -> dict[str, Any]:
-    """Return the strings that numbers stand for: the table, which ports number it, results that
-    state their own, and what runs ahead; empty where there are none."""
+    """Return the strings for files: the table, ports that index it, results with their own strings,
+    and steps before the program; empty if there are none.
+    """
     outputs = signature.outputs
     found: dict[str, Any] = {
         "table": list(signature.texts),
@@ -158,7 +159,7 @@ def node_tree(line: ListedInstruction) -> dict[str, Tree]:
 
 
 def _dynamic_dims(shape: Shape) -> list[int]:
-    """Return the dims that are dynamic in the program although one extent alone seems possible."""
+    """Return the dims that are dynamic in the program although only one extent is possible."""
     return [i for i, d in enumerate(shape.dims) if isinstance(d, DimRange) and d.is_fixed]
 
 
@@ -207,7 +208,7 @@ def array_tree(array: np.ndarray, shape: Shape | None = None) -> dict[str, Tree]
 
 
 def attribute_tree(value: Any) -> Tree:
-    """Return an attribute value as MIGraphX's `to_value` does."""
+    """Return an attribute value in the form of MIGraphX's `to_value`."""
     if isinstance(value, Enum | DType):
         return value.number
     if isinstance(value, NestedOp):
@@ -217,7 +218,7 @@ def attribute_tree(value: Any) -> Tree:
     if isinstance(value, DimRange):
         return dim_tree(value)
     if isinstance(value, list | tuple):
-        # dims are objects even where they are fixed
+        # dims are objects even if they are static
         dims = any(isinstance(v, DimRange) for v in value)
         return [dim_tree(v) if dims else attribute_tree(v) for v in value]
     return value

@@ -1,4 +1,4 @@
-"""The two spellings of a pass's name: MIGraphX's and that of pipelines."""
+"""Two spellings of a pass's name: MIGraphX's, and that of pipelines."""
 
 from __future__ import annotations
 

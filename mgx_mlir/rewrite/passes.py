@@ -1,7 +1,7 @@
-"""The manager of passes: it resolves a pipeline to passes, runs them, and watches.
+"""The manager of passes: it resolves a pipeline to passes, runs them, and instruments the run.
 
-Upstream C++ passes mix freely with ours; MLIR's pass manager runs those. What users of passes
-need of rewrite/registry.py is named here too.
+Upstream C++ passes mix freely with ours; MLIR's pass manager runs them. Names of
+rewrite/registry.py that users of passes need are also exported here.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class UpstreamPass(Pass):
 
 @dataclass(frozen=True)
 class NestedPass(Pass):
-    """Passes that run on each op named `anchor` right below the op that is given."""
+    """Passes that run on each op named `anchor` directly below the given op."""
 
     anchor: str = ""
     steps: tuple[Pass, ...] = ()
@@ -106,7 +106,7 @@ class NestedPass(Pass):
 
 
 def inside(pipeline: str) -> str:
-    """Return what an anchor holds: `op(a,b)` -> `a,b`."""
+    """Return the content of an anchor: `op(a,b)` -> `a,b`."""
     return pipeline[pipeline.index("(") + 1 : pipeline.rindex(")")]
 
 
@@ -172,7 +172,7 @@ def _upstream(text: str, element: PassSpec | Nested, context: ir.Context) -> Pas
 
 
 def is_upstream(name: str) -> bool:
-    """Say whether MLIR has a pass of this name."""
+    """Return whether MLIR has a pass of this name."""
     if name in UPSTREAM:
         return True
     context = ir.Context()
@@ -191,7 +191,7 @@ def _upstream_pass(element: PassSpec | Nested) -> Pass:
 
 
 def _upstream_error(text: str, element: PassSpec | Nested, said: str) -> PipelineError:
-    """Make a PipelineError of MLIR's complaint, at the column of the pass that it names."""
+    """Convert an error of MLIR to a PipelineError at the column of the named pass."""
     specs = list(element.passes()) if isinstance(element, Nested) else [element]
     if "does not refer to a registered pass" in said:
         for spec in specs:
@@ -200,7 +200,7 @@ def _upstream_error(text: str, element: PassSpec | Nested, said: str) -> Pipelin
                 notes = did_you_mean(spec.name, known, listed_by="mgx-opt --list-passes")
                 return pipeline_error(text, spec.column, f"unknown pass '{spec.name}'", notes)
     lines = [line for line in said.splitlines() if line.strip()]
-    detail = lines[-1].strip() if lines else "MLIR refuses it"
+    detail = lines[-1].strip() if lines else "MLIR rejects it"
     return pipeline_error(text, element.column, f"'{element}': {detail}")
 
 
@@ -272,13 +272,12 @@ def run_pipeline(
     disable: Iterable[str] = (),
     trace: MatchTrace | None = None,
 ) -> Instrumentation:
-    """Run a pipeline on a module in place; how it went, pass by pass, is returned.
+    """Run a pipeline on a module in place; return the timing of each pass.
 
     `module` is a Module or its operation; weights are in `store`, or in the active one. `disable`
-    names passes to leave out (MIGraphX's or pipeline spelling). `instrumentation`, when given,
-    replaces the options after it; what the environment asks for (rewrite/switches.py) comes on top.
-    Raises PipelineError before anything runs, PassError when a
-    pass fails or leaves invalid IR behind.
+    names passes to skip (MIGraphX's or pipeline spelling). `instrumentation`, if given, replaces
+    the options after it; environment variables (rewrite/switches.py) add to it. Raises
+    PipelineError before anything runs, PassError if a pass fails or leaves invalid IR.
     """
     operation = module.operation
     if instrumentation is None:
@@ -370,7 +369,7 @@ def _verify_end(module: ir.Operation, steps: Sequence[Pass]) -> None:
         ran = ",".join(map(str, steps))
         notes = [
             f"after the pipeline builtin.module({ran})",
-            "mgx-opt verifies after each pass and names the one to blame",
+            "mgx-opt verifies after each pass and names the faulty one",
         ]
         raise PassError(e.message, location=e.location, notes=[*e.notes, *notes]) from None
 

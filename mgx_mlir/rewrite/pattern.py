@@ -9,9 +9,9 @@
         permutation = [inner.permutation[i] for i in op.permutation]
         return rw.op("transpose", inner.input, permutation=permutation)
 
-A root is an op's class, a base class, which stands for the classes below it, or a name. New ops
-go before the root, with the root's location (fused with those of `rw.defining`). What the bindings
-ask of a callback (inverted result, no op kept, nothing replaced by itself) is done here.
+A root is an op's class, a base class (for all its subclasses), or a name. New ops are inserted
+before the root, with the root's location (fused with those of `rw.defining`). The bindings'
+requirements on a callback (inverted result, no op kept, nothing replaced by itself) are met here.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ PATTERNS: dict[str, Pattern] = {}
 
 
 class NoMatch:
-    """Why a pattern does not apply: falsy, and formatted on demand."""
+    """Reason why a pattern does not apply: falsy, and formatted on demand."""
 
     __slots__ = ("arguments", "reason")
 
@@ -95,7 +95,7 @@ class HasOperation(Protocol):
         ...
 
 
-# result of a pattern: values for the root's results, `rw.updated()`, or why it does not match
+# result of a pattern: values for the root's results, `rw.updated()`, or the reason of no match
 Replacement: TypeAlias = "ir.Value | Op | Sequence[ir.Value] | _Updated | NoMatch | None"
 PatternFunction = Callable[[Any, "Rewriter"], Replacement]
 
@@ -120,7 +120,7 @@ class Pattern:
 
 
 def rule(name: str, summary: str) -> Rule:
-    """Register a rewrite that plain code makes, under a name that no other has."""
+    """Register a rewrite made by plain code, under a unique name."""
     if "->" not in summary:
         raise TypeError(f"rule '{name}' needs a summary `before -> after`")
     caller = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
@@ -142,7 +142,7 @@ def pattern(*roots: Root, benefit: int = 1) -> Callable[[PatternFunction], Patte
 
     def register(function: PatternFunction) -> Pattern:
         name = function.__name__
-        # python -OO leaves docstrings out: there is nothing to check then, nor to show
+        # python -OO removes docstrings: there is nothing to check or show then
         if sys.flags.optimize < 2 and "->" not in (function.__doc__ or "").split("\n", 1)[0]:
             raise TypeError(f"pattern '{name}' needs a docstring `before -> after`")
         if defined_again.again("rewrite", name, function.__module__):
@@ -171,7 +171,7 @@ class Rewriter(Builder):
         self._entered: list[ir.Location] = []
         self._built: list[ir.Value] = []
 
-    # no caching of values, which would outlive the ops that the driver erases
+    # values are not cached: they would outlive the ops that the driver erases
     @property
     def folder(self) -> Folder:
         return Folder()
@@ -193,9 +193,9 @@ class Rewriter(Builder):
         return found
 
     def take_back(self) -> None:
-        """Erase what a pattern built before it found that it does not match.
+        """Erase the ops that a pattern built before it decided not to match.
 
-        Otherwise it would count as a change, and the driver would sweep endlessly.
+        Otherwise they would count as a change, and the driver would iterate endlessly.
         """
         for value in reversed(self._built):
             if has_no_use(value):
@@ -215,7 +215,7 @@ class Rewriter(Builder):
     def defining(self, value: ir.Value, *ops: Root) -> Any:
         """Return the op that defines `value` if it is one of `ops`, else None.
 
-        A found op counts as replaced too: its location becomes part of what is built next.
+        A returned op counts as replaced too: its location is fused into ops that are built next.
         """
         found = defined_by(value, *ops)
         if found is not None:
@@ -223,7 +223,7 @@ class Rewriter(Builder):
         return found
 
     def merge_location(self, *ops: ir.Operation | Op) -> None:
-        """Add the locations of `ops` to the ops that are built from here on."""
+        """Add the locations of `ops` to ops that are built from now on."""
         current = ir.Location.current
         others = [o.location for o in ops if o.location != current]
         if others:
@@ -232,11 +232,11 @@ class Rewriter(Builder):
             self._entered.append(fused)
 
     def updated(self) -> _Updated:
-        """Say that the root was changed in place and stays."""
+        """Return the result for a root that was changed in place and stays."""
         return UPDATED
 
     def leave(self) -> None:
-        """Undo what merge_location entered."""
+        """Undo merge_location."""
         while self._entered:
             self._entered.pop().__exit__(None, None, None)
 
@@ -250,7 +250,7 @@ def _full_names(ops: tuple[type[Op] | str, ...]) -> frozenset[str]:
 
 
 def root_names(op: Root) -> list[str]:
-    """Return the names that MLIR knows of `transpose`, `arith.addf`, or a class of ops."""
+    """Return MLIR's names for `transpose`, `arith.addf`, or a class of ops."""
     if not isinstance(op, str):
         return names_of(op)
     return [op if "." in op else PREFIX + op]
@@ -278,13 +278,13 @@ def users(value: ir.Value) -> list[ir.Operation]:
 
 
 def has_one_use(value: ir.Value) -> bool:
-    """Say whether exactly one operand in the module is `value`."""
+    """Return whether exactly one operand in the module is `value`."""
     uses = iter(value.uses)
     return next(uses, None) is not None and next(uses, None) is None
 
 
 def has_no_use(value: ir.Value) -> bool:
-    """Say whether nothing uses `value`."""
+    """Return whether `value` has no uses."""
     return next(iter(value.uses), None) is None
 
 
@@ -338,7 +338,7 @@ class PatternSet:
 
         Return how many rewrites were made.
 
-        Raises PassError when a pattern fails, replaces by another type, or never ends.
+        Raises PassError if a pattern fails, changes a type, or never terminates.
         """
         operation = root.operation
         by_root = self.enabled_by_root()
@@ -364,14 +364,14 @@ class PatternSet:
             try:
                 rewrite.apply_patterns_and_fold_greedily(operation, patterns.freeze(), config)
             except RuntimeError as e:
-                # sweeps ran out: asked for by max_iterations, and the IR is valid
+                # the limit of sweeps was reached: max_iterations asked for it, and the IR is valid
                 if max_iterations < 0 or "converge" not in str(e):
                     raise
         return run.rewrites
 
 
 class _Application:
-    """One run of a PatternSet: the rewriter, the brake, the counts."""
+    """One run of a PatternSet: the rewriter, the limit of rewrites, the counts."""
 
     def __init__(self, patterns: PatternSet, options: object, limit: int, guarded: bool) -> None:
         self.rewriter, self.limit, self.guarded = Rewriter(options), limit, guarded
@@ -447,7 +447,7 @@ class _Application:
 def _checked(p: Pattern, op: Op, found: Replacement, location: ir.Location) -> list[ir.Value]:
     """Return the replacement as values.
 
-    Raises PassError where they are not the root's results in number and type: MLIR takes them
+    Raises PassError if number and types differ from the root's results: MLIR accepts such values
     silently and breaks the users.
     """
     values = [as_value(v) for v in (found if isinstance(found, list | tuple) else [found])]
@@ -469,7 +469,7 @@ def _checked(p: Pattern, op: Op, found: Replacement, location: ir.Location) -> l
 
 
 def _restated(wanted: Sequence[ir.Value], values: Sequence[ir.Value]) -> bool:
-    """Refine the types of new values by the dims of the values that they replace.
+    """Refine the types of new values by the dims of the replaced values.
 
     Return whether all types are then equal.
     """

@@ -31,15 +31,15 @@ def option(default: Any, doc: str) -> Any:
 class Pass:
     """A transformation of a module; valid IR in, valid IR out.
 
-    `run` returns whether anything changed (None: not known). It raises PassError where it cannot
-    go on; the manager adds the pass, the IR and the command that reproduces it.
+    `run` returns whether anything changed (None: not known). It raises PassError if it cannot
+    continue; the manager adds the pass, the IR and the command that reproduces it.
     """
 
     name: ClassVar[str] = ""
-    rules: ClassVar[tuple[Rule, ...]] = ()  # the named rewrites of a pass that is no pattern set
+    rules: ClassVar[tuple[Rule, ...]] = ()  # named rewrites of a pass that is no pattern set
 
     def run(self, module: ir.Operation) -> bool | None:
-        """Change the module in place; return whether it changed, None where that is not known."""
+        """Change the module in place; return whether it changed, None if unknown."""
         raise NotImplementedError
 
     @property
@@ -49,16 +49,16 @@ class Pass:
 
     @property
     def argument(self) -> str:
-        """The name that runs it in a pipeline: `mgx-x`."""
+        """The name in a pipeline: `mgx-x`."""
         return pipeline_name(self.name)
 
     @property
     def title(self) -> str:
-        """The name that reports show: the class's."""
+        """The name in reports: the class's."""
         return type(self).__name__
 
     def spelled(self, every_option: bool = False) -> str:
-        """Return the pass as a pipeline element; `every_option` states the defaults too."""
+        """Return the pass as a pipeline element; `every_option` includes defaults."""
         options: list[tuple[str, str]] = []
         for f in dataclasses.fields(self):
             value = getattr(self, f.name)
@@ -85,14 +85,14 @@ class PatternPass(Pass):
 
 
 class PassTable(Mapping[str, type[Pass]]):
-    """The passes by MIGraphX's name; a class is imported when it is asked for."""
+    """Passes by MIGraphX's name; a class is imported on first use."""
 
     def __init__(self) -> None:
         self._modules: dict[str, str] = {}
         self._classes: dict[str, type[Pass]] = {}
 
     def declare(self, package: str, names: Iterable[str]) -> None:
-        """Say that pass `x` is the class named in `package.x`."""
+        """Declare that pass `x` is the class named in `package.x`."""
         for name in names:
             if defined_again.again("pass", name, package):
                 self._modules.pop(name, None)
@@ -101,7 +101,7 @@ class PassTable(Mapping[str, type[Pass]]):
             self._modules[name] = f"{package}.{name}"
 
     def register(self, cls: type[Pass]) -> type[Pass]:
-        """Add a pass by its class; also a decorator. TypeError where its name is taken."""
+        """Add a pass by its class; also a decorator. TypeError if its name exists."""
         if defined_again.again("pass", cls.name, cls.__module__):
             self._modules.pop(cls.name, None)
         if cls.name in self._modules:
@@ -141,7 +141,7 @@ def rewrites_of(cls: type[Pass]) -> tuple[Pattern | Rule, ...]:
 def known_rewrites() -> dict[str, Pattern | Rule]:
     """Return every pattern and rule by name (this imports every pass)."""
     for name in PASSES:
-        _ = PASSES[name]  # imported when asked for
+        _ = PASSES[name]  # imported on access
     return {**PATTERNS, **RULES}
 
 
@@ -155,8 +155,7 @@ def check_rewrites(names: Iterable[str]) -> frozenset[str]:
     return names
 
 
-# Upstream passes named in suggestions and lists, with their classes; any registered C++ pass can
-# be run.
+# Upstream passes in suggestions and lists, with their classes; any registered C++ pass can run.
 UPSTREAM = {
     "canonicalize": "CanonicalizerPass",
     "cse": "CSEPass",
@@ -195,13 +194,13 @@ def option_docs(cls: type[Pass]) -> list[tuple[str, str, str, str]]:
 def _hints(cls: type[Pass]) -> dict[str, Any]:
     """Return the types of a pass's options, cached.
 
-    Small programs spend their time making passes.
+    For small programs most of the time is spent on making passes.
     """
     return typing.get_type_hints(cls)
 
 
 def make_pass(name: str, options: Iterable[tuple[str, str | None]] = ()) -> Pass:
-    """Make the pass `name` (MIGraphX's or pipeline spelling) with options given as text."""
+    """Make the pass `name` (MIGraphX's or pipeline spelling) with options as text."""
     key = pass_name(name)
     if key not in PASSES:
         known = [pipeline_name(n) for n in PASSES]

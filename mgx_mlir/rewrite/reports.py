@@ -15,7 +15,7 @@ _RULE = f"==={'-' * 73}==="
 
 @dataclass
 class _Entry:
-    """One pass of the report: the runs of one pass below one parent, added up."""
+    """One pass of the report: the sum of its runs below one parent."""
 
     title: str
     seconds: float = 0.0
@@ -35,12 +35,12 @@ class _Entry:
 
 
 def _tree(timings: Sequence[Timing]) -> _Entry:
-    """Return the passes below a root; one that ran several times below its parent is there once."""
+    """Return the passes below a root; several runs of one pass below its parent are merged."""
     root = _Entry("root")
     path = [root]
     for t in timings:
         del path[t.depth + 1 :]
-        # passes made of passes make them anew for each of their runs
+        # passes that contain passes make new ones for each run
         key = id(t.step) if t.depth == 0 else str(t.step)
         entry = path[-1].inner.setdefault(key, _Entry(t.step.title))
         entry.add(t)
@@ -65,7 +65,7 @@ def print_timing(
 ) -> None:
     """Print the execution time report: `display` "tree" nests the passes, "list" sorts by time.
 
-    `before` and `after` are (name, seconds) of what is no pass; `total` is the wall time.
+    `before` and `after` are (name, seconds) of other work; `total` is the wall time.
     """
     root = _tree(timings)
     passes = [(d, e.title, e.seconds) for d, e in root.walk()]
@@ -88,7 +88,7 @@ def print_timing(
 
 
 def print_statistics(timings: Sequence[Timing], to: TextIO, *, display: str = "pipeline") -> None:
-    """Print the pass statistics report: how often each rewrite was applied, zero times too.
+    """Print the pass statistics report: the number of applications of each rewrite, zeros included.
 
     `display` "pipeline" nests the passes in the order they ran, "list" merges those of one name.
     """

@@ -1,4 +1,4 @@
-"""Reproducers as MLIR writes them: a module, the pipeline that fails on it, and its weights."""
+"""Reproducers as MLIR writes them: a module, the failing pipeline, and its weights."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Reproducer:
             if (value := getattr(self, name))
         }
         if ours:
-            # a section of its own: MLIR takes no other keys in its
+            # a separate section: MLIR allows no other keys in its own
             entries = ",\n".join(f"      {name}: {value}" for name, value in ours.items())
             lines[-1:] = ["    },", "    mgx_reproducer: {", entries, "    }"]
         head = ["{-#", "  external_resources: {", "    mlir_reproducer: {"]
@@ -56,14 +56,14 @@ class Reproducer:
 
 @dataclass
 class Failing:
-    """A module about to be given to a pipeline, and all that is needed to write a reproducer."""
+    """A module before a pipeline, and all data for a reproducer."""
 
     module: str
     how: Reproducer
     weights: Mapping[str, np.ndarray] = field(default_factory=dict[str, np.ndarray])
 
     def write(self, path: str, at: str | None = None) -> None:
-        """Write PATH and, where there are weights, its .npz; in place of these under `at`."""
+        """Write PATH and, if there are weights, its .npz; `at` is the path stated in the file."""
         how = self.how
         if self.weights:
             how = dataclasses.replace(how, weights=Path(weights_beside(path)).name)
@@ -76,14 +76,14 @@ class Failing:
 
 
 def is_reproducer(source: str) -> bool:
-    """Say whether a text holds a pipeline to run on it."""
+    """Return whether a text contains a pipeline to run on it."""
     return any("mlir_reproducer" in section[1] for section in _SECTION.finditer(source))
 
 
 def read_reproducer(source: str) -> tuple[Reproducer, str]:
-    """Read what a reproducer says, and its text without that, line for line.
+    """Parse a reproducer; return its data, and its text without them, line for line.
 
-    UsageError where it is none.
+    UsageError if it is no reproducer.
     """
     entries: dict[str, str] = {}
     for section in reversed(list(_SECTION.finditer(source))):

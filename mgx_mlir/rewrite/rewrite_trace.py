@@ -1,4 +1,4 @@
-"""Watching and switching rewrites by name: counts, traces of attempts, rewrites that are off.
+"""Observing and disabling rewrites by name: counts, traces of attempts, switches.
 
 A rewrite is a pattern, or a `Rule` of a pass that is no set of patterns:
 
@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 from mgx_mlir.core.ir import ir
 
-_MAX_ATTRIBUTE = 60  # characters of an attribute shown
+_MAX_ATTRIBUTE = 60  # longest attribute shown, in characters
 
 RULES: dict[str, Rule] = {}
 
@@ -35,12 +35,14 @@ class Rule:
 
     @property
     def enabled(self) -> bool:
-        """Return whether it may be applied; ask once in a run of the pass, before anything else."""
+        """Return whether it may be applied; called once per run of the pass, before anything
+        else.
+        """
         note_tried({self.name: self.summary})
         return is_enabled(self.name)
 
     def applied(self, op: ir.Operation | None = None, times: int = 1) -> None:
-        """Say that it was applied, at `op` where one is given (before it is erased)."""
+        """Record its application, at `op` if given (before it is erased)."""
         count(self.name, op, times)
 
     def refused(self, op: ir.Operation, reason: str, *arguments: object) -> None:
@@ -51,14 +53,14 @@ class Rule:
                 trace.add(self.name, op, text)
 
 
-# ---- off -----------------------------------------------------------------------------------------
+# ---- disabled ------------------------------------------------------------------------------------
 
 _OFF: ContextVar[frozenset[str]] = ContextVar("mgx_disabled_rewrites", default=frozenset())
 
 
 @contextmanager
 def disabled(names: Iterable[str]) -> Generator[None]:
-    """Switch off the patterns and rules of these names inside the block."""
+    """Disable the patterns and rules of these names inside the block."""
     token = _OFF.set(_OFF.get() | frozenset(names))
     try:
         yield
@@ -67,20 +69,20 @@ def disabled(names: Iterable[str]) -> Generator[None]:
 
 
 def disabled_names() -> frozenset[str]:
-    """Return the patterns and rules that are off."""
+    """Return the disabled patterns and rules."""
     return _OFF.get()
 
 
 def is_enabled(name: str) -> bool:
-    """Say whether the pattern or rule may be applied."""
+    """Return whether the pattern or rule may be applied."""
     return name not in _OFF.get()
 
 
-# ---- seen ----------------------------------------------------------------------------------------
+# ---- observed ------------------------------------------------------------------------------------
 
 
 class Attempt(NamedTuple):
-    """One attempt of a rewrite: its name, where, what came of it, and the root as text."""
+    """One attempt of a rewrite: its name, location, outcome, and the root as text."""
 
     name: str
     location: str
@@ -92,7 +94,7 @@ APPLIED = "applied"
 
 
 def described(op: ir.Operation | str | None, location: ir.Location | None) -> tuple[str, str]:
-    """Return the text and the location of what was tried; empty where it is not known."""
+    """Return the text and location of the root; empty if unknown."""
     if location is None and op is not None and not isinstance(op, str):
         location = op.location
     shown = op if isinstance(op, str) else "" if op is None else op_text(op)
@@ -101,9 +103,9 @@ def described(op: ir.Operation | str | None, location: ir.Location | None) -> tu
 
 @dataclass
 class MatchTrace:
-    """Attempts of the rewrites in `names` (None: of all): where, and what came of each.
+    """Attempts of the rewrites in `names` (None: all): location and outcome of each.
 
-    `refusals` False keeps what was applied only.
+    `refusals` False keeps only applied ones.
     """
 
     names: frozenset[str] | None
@@ -111,7 +113,7 @@ class MatchTrace:
     refusals: bool = True
 
     def wants(self, name: str) -> bool:
-        """Say whether the attempts of a rewrite are collected."""
+        """Return whether attempts of a rewrite are collected."""
         return self.names is None or name in self.names
 
     def add(
@@ -121,7 +123,7 @@ class MatchTrace:
         outcome: str,
         location: ir.Location | None = None,
     ) -> None:
-        """Note an attempt at `op` (an op, its text, or None)."""
+        """Record an attempt at `op` (an op, its text, or None)."""
         if outcome != APPLIED and not self.refusals:
             return
         shown, where = described(op, location)
@@ -132,8 +134,8 @@ class MatchTrace:
 class Observation:
     """Applications counted per rewrite while `observing`, and the trace, if one was asked for.
 
-    `own` are those that no block inside this one has seen; `tried` holds the summary of each
-    rewrite that could have been applied, zero times or more.
+    `own` excludes those of nested blocks; `tried` has the summary of each rewrite that could have
+    been applied, even if it never was.
     """
 
     counts: Counter[str] = field(default_factory=Counter[str])
@@ -147,7 +149,7 @@ _OBSERVERS: ContextVar[tuple[Observation, ...]] = ContextVar("mgx_observers", de
 
 @contextmanager
 def observing(trace: MatchTrace | None = None) -> Generator[Observation]:
-    """Collect what rewrites do inside the block."""
+    """Collect applications and attempts of rewrites inside the block."""
     seen = Observation(trace=trace)
     token = _OBSERVERS.set((*_OBSERVERS.get(), seen))
     try:
@@ -157,18 +159,18 @@ def observing(trace: MatchTrace | None = None) -> Generator[Observation]:
 
 
 def observers() -> tuple[Observation, ...]:
-    """Return who collects now, outermost first."""
+    """Return the active observations, outermost first."""
     return _OBSERVERS.get()
 
 
 def traces() -> list[MatchTrace]:
-    """Return the traces being collected; one that nested blocks share is there once."""
+    """Return the active traces; one that nested blocks share is listed once."""
     found = {id(o.trace): o.trace for o in _OBSERVERS.get() if o.trace is not None}
     return list(found.values())
 
 
 def count(name: str, op: ir.Operation | None = None, times: int = 1) -> None:
-    """Count a rewrite as applied, at `op` where one is given."""
+    """Count a rewrite as applied, at `op` if given."""
     tally(_OBSERVERS.get(), name, times)
     for trace in traces():
         if trace.wants(name):
@@ -176,7 +178,7 @@ def count(name: str, op: ir.Operation | None = None, times: int = 1) -> None:
 
 
 def tally(seen: Sequence[Observation], name: str, times: int = 1) -> None:
-    """Add to the counts of the blocks that `observers` gave."""
+    """Add to the counts of blocks from `observers`."""
     for observer in seen:
         observer.counts[name] += times
     if seen:
@@ -184,7 +186,7 @@ def tally(seen: Sequence[Observation], name: str, times: int = 1) -> None:
 
 
 def note_tried(summaries: Mapping[str, str]) -> None:
-    """Say which rewrites may be applied now, by their summaries."""
+    """Record which rewrites may be applied now, with their summaries."""
     for observer in _OBSERVERS.get()[-1:]:
         observer.tried.update(summaries)
 
@@ -198,7 +200,8 @@ def location_text(location: ir.Location) -> str:
 def op_text(op: ir.Operation) -> str:
     """Return an op in one line, `name {attributes} : (operands) -> results`.
 
-    The cost does not grow with the module: MLIR numbers a whole function to print one op.
+    The cost does not grow with the module, unlike MLIR's printer, which numbers a whole function to
+    print one op.
     """
     op = op.operation
     shown: list[str] = []

@@ -1,4 +1,4 @@
-"""MIGraphX's environment variables that watch or change passes, honoured wherever one runs.
+"""MIGraphX's environment variables that trace or change passes, honoured wherever one runs.
 
 MIGRAPHX_TRACE_COMPILE=1      the program before the first pass and after each pass
 MIGRAPHX_TRACE_PASSES=1       the name of each pass as it starts
@@ -26,7 +26,7 @@ from mgx_mlir.rewrite.rewrite_trace import APPLIED, MatchTrace, described
 log = logging.getLogger(__name__)
 
 _TRUE = frozenset(("1", "true", "on", "yes", "y", "enable", "enabled"))
-_MAX_ELEMENTS = 16  # constants of more are printed as '...'
+_MAX_ELEMENTS = 16  # larger constants are printed as '...'
 
 
 @dataclass(frozen=True)
@@ -48,27 +48,27 @@ class Switches:
         )
 
     def match_trace(self) -> MatchTrace | None:
-        """Return the trace that prints matches as they come, None where none is asked for."""
+        """Return the trace that prints matches at once, None if none is requested."""
         if not self.trace_matches:
             return None
         return _PrintedMatches(None, refusals=self.trace_matches > 1, text=self.matches_for)
 
     def before(self, name: str, depth: int) -> None:
-        """Print or time what the environment asks for as a pass starts."""
+        """Print or time, as the environment asks, when a pass starts."""
         if self.trace_passes or self.trace_compile:
             print(f"{'  ' * depth}Pass: {name}", file=sys.stderr)
 
     def after(self, name: str, depth: int, ms: float, module: ir.Operation) -> None:
-        """Print or time what the environment asks for when a pass is done."""
+        """Print or time, as the environment asks, when a pass is done."""
         if self.time_passes:
             print(f"{'  ' * depth}{name}: {ms:.3f}ms", file=sys.stderr)
         if self.trace_compile and depth == 0:
             self.program(module)
 
     def program(self, module: ir.Operation) -> None:
-        """Print a program, as mgx-opt reads it."""
+        """Print a program in the form that mgx-opt reads."""
         if self.trace_compile:
-            # start-up: only what is printed needs the bindings
+            # not imported at start-up: only printing needs the bindings
             from mgx_mlir.core.operand_segments import asm
 
             print(asm(module, large_elements_limit=_MAX_ELEMENTS), file=sys.stderr)
@@ -76,7 +76,7 @@ class Switches:
 
 @dataclass
 class _PrintedMatches(MatchTrace):
-    """Attempts of the rewrites with `text` in their name, printed and not kept."""
+    """Attempts of the rewrites with `text` in their name, printed and not stored."""
 
     text: str = ""
 
@@ -102,7 +102,7 @@ _NOTHING = Switches()
 
 
 def switches() -> Switches:
-    """Return what the environment asks for now. Cheap where it asks for nothing."""
+    """Return the settings of the environment. Fast if it sets nothing."""
     get = os.environ.get
     disable, level = get("MIGRAPHX_DISABLE_PASSES", ""), get("MIGRAPHX_TRACE_MATCHES", "")
     wanted = get("MIGRAPHX_TRACE_MATCHES_FOR", "")
@@ -118,13 +118,13 @@ def switches() -> Switches:
 
 
 def flag(name: str) -> bool:
-    """Say whether a variable of the environment says yes."""
+    """Return whether an environment variable is true."""
     text = os.environ.get(name, "")
     return bool(text) and text.lower() in _TRUE
 
 
 def integer(name: str, default: int) -> int:
-    """Return the number in a variable of the environment; UsageError for what is no number."""
+    """Return the number in an environment variable; UsageError if it is no number."""
     text = os.environ.get(name, "").strip()
     try:
         return int(text) if text else default
@@ -133,14 +133,14 @@ def integer(name: str, default: int) -> int:
 
 
 def _level(text: str) -> int:
-    """Read a number, or whether the text says yes."""
+    """Read a number, or whether the text means true."""
     return int(text) if text.isdecimal() else int(text.lower() in _TRUE)
 
 
 @functools.lru_cache(maxsize=8)  # unknown names are logged once
 def _passes(text: str) -> frozenset[str]:
     """Return the passes of a comma-separated list, in MIGraphX's spelling; log unknown ones."""
-    # start-up: only for the message
+    # not imported at start-up: only for the message
     from mgx_mlir.rewrite.pipeline import did_you_mean
     from mgx_mlir.rewrite.registry import PASSES, UPSTREAM
 
