@@ -17,7 +17,7 @@ for _module in pkgutil.iter_modules(migraphx.__path__):
 def load(ctx: ir.Context | None = None) -> None:
     """Load every operator into `ctx`, which must not have the dialect yet.
 
-    Without a context this only says that the classes are needed: they are defined by now.
+    Without a context it does nothing: importing it has defined the classes.
     """
     plugins.load()
     if ctx is not None:

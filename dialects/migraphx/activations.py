@@ -1,7 +1,7 @@
 """Activation functions of the recurrent ops: by name, in numpy, and as pointwise ops.
 
-Every pointwise operator of one float is one; `affine`, `hard_sigmoid`, `scaled_tanh`, `softplus`,
-`softsign` and `thresholded_relu` have no operator of their own and stand for several.
+Every pointwise operator of one float is one. `affine`, `hard_sigmoid`, `scaled_tanh`, `softplus`,
+`softsign` and `thresholded_relu` have no operator, and consist of several.
 """
 
 from __future__ import annotations
@@ -43,7 +43,9 @@ class Activation:
 
 
 def _softplus(b: Builder, x: ir.Value, _: Values) -> ir.Value:
-    """max(x, 0) + log(1 + u), u = exp(-|x|), of which 2 atanh(u / (2 + u)) keeps the tail."""
+    """Return max(x, 0) + log(1 + u), u = exp(-|x|), by 2 atanh(u / (2 + u)), which is accurate in
+    the tail.
+    """
     u = b.exp(b.neg(b.abs(x)))
     return b.add(b.max(x, 0), b.mul(b.atanh(b.div(u, b.add(u, 2))), 2))
 
@@ -88,7 +90,7 @@ _COMPOSED: dict[str, tuple[Values, Reference, Build]] = {
 
 
 def parse_activation(text: str) -> Activation:
-    """Return the function of `relu`, or `leaky_relu{alpha=0.1}`; ShapeError where there is none."""
+    """Return the function for `relu`, or `leaky_relu{alpha=0.1}`; ShapeError if there is none."""
     found = re.fullmatch(r"\s*(\w+)\s*(?:\{(.*)\})?\s*", text)
     name = found.group(1) if found else ""
     cls = OPS.get(name)

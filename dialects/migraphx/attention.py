@@ -12,7 +12,7 @@ from mgx_mlir.dialects.migraphx.samples import Example, example, floats
 
 
 def check_seqlens(t: TensorType, batch: int) -> None:
-    """seqlens_k holds one integer per batch entry, as {batch} or {batch, 1}."""
+    """Check that seqlens_k has one integer per batch entry, as {batch} or {batch, 1}."""
     check_index_type(t, "seqlens_k")
     shaped = (
         t.rank in (1, 2)
@@ -23,20 +23,20 @@ def check_seqlens(t: TensorType, batch: int) -> None:
 
 
 def first_positions(seqlens: np.ndarray, length: int) -> np.ndarray:
-    """Return the first new row of each batch entry: behind the ones that are there already."""
+    """Return the first new row of each batch entry, after the existing ones."""
     return np.maximum(seqlens.reshape(-1).astype(np.int64) + 1 - length, 0)
 
 
 class ConcatPastPresent(Op, name="concat_past_present"):
-    """The cache `past` with the new rows `input` written behind those that are there.
+    """The cache `past` with the new rows `input` written after the existing ones.
 
     `input` (batch, heads, new, size), `past` (batch, heads, longest, size), any one dtype.
-    `seqlens_k`, integers, one per batch entry, counts all rows of the entry less 1, so that the
-    new ones begin at max(seqlens_k + 1 - new, 0); rows beyond the end are dropped.
-    `rows`, one integer, is how many rows the result has if they are more than those of `past`;
-    what is neither old nor new is 0. MIGraphX has no such operand.
-    `kv_num_heads` is the number of heads, 0: not stated. The result aliases `past` in MIGraphX;
-    here it is a value. MIGraphX `concat_past_present`.
+    `seqlens_k`, integers, one per batch entry, is the number of all rows of the entry minus 1: the
+    new ones begin at max(seqlens_k + 1 - new, 0), and rows beyond the end are dropped. `rows`, one
+    integer, is the number of rows of the result if larger than that of `past`; rows that are
+    neither old nor new are 0. MIGraphX has no such operand. `kv_num_heads` is the number of heads,
+    0: not stated. The result aliases `past` in MIGraphX; here it is a value. MIGraphX
+    `concat_past_present`.
 
     ```mlir
     %0 = "migraphx.concat_past_present"(%k, %lengths, %past) {kv_num_heads = 2 : i64}

@@ -1,4 +1,4 @@
-"""Axis and extent arithmetic shared by the operators' inference; no operators here."""
+"""Axis and extent arithmetic shared by the operators' inference, without operators."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def check_index_type(t: TensorType | None, what: str) -> None:
 
 
 def check_same_dtype(types: Sequence[TensorType]) -> DType:
-    """Return the one dtype of these types; ShapeError where they differ."""
+    """Return the common dtype of these types; ShapeError if they differ."""
     first = types[0].dtype
     for t in types[1:]:
         check(
@@ -68,7 +68,7 @@ def check_rank(t: TensorType, rank: int, what: str) -> None:
 
 
 def out_dims(out_lens: Sequence[int], out_dyn_dims: Sequence[int]) -> tuple[int, ...] | None:
-    """Return result dims of the broadcasts' attributes; None where neither is given.
+    """Return result dims from the broadcasts' attributes; None if neither is set.
 
     `out_dyn_dims` holds min, max pairs, one pair per dimension.
     """
@@ -91,10 +91,10 @@ def out_dims(out_lens: Sequence[int], out_dyn_dims: Sequence[int]) -> tuple[int,
 def run_time_dims(
     dims: Sequence[int], source: Sequence[int], *, allowzero: bool = False
 ) -> tuple[int, ...]:
-    """Return the result dims of a reshape whose dims come at run time.
+    """Return the result dims of a reshape with run-time dims.
 
-    As `reshape_dims`, but 0 is an extent with `allowzero`, and else where there are no elements
-    and the copied extent would ask for some: extents that are computed are 0 for empty tensors.
+    As `reshape_dims`, except that 0 is an extent with `allowzero`. It is also an extent if the
+    input is empty and the copied extent is not 0, because computed extents are 0 for empty tensors.
     """
     if allowzero and 0 in dims:
         return tuple(0 if d == -1 else d for d in dims)
@@ -108,7 +108,7 @@ def run_time_dims(
 
 
 def reshape_dims(dims: Sequence[int], source: Sequence[int]) -> tuple[int, ...]:
-    """Return the result dims of a reshape: 0 copies the extent of `source`, one -1 takes the rest.
+    """Return the result dims of a reshape: 0 copies the extent of `source`, one -1 is inferred.
 
     Extents that both sides share by copying cancel, so that -1 can be known although `source`
     has dynamic extents. Raises ShapeError where the element counts cannot agree.

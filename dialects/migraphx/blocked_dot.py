@@ -1,4 +1,4 @@
-"""The product with a constant matrix of few bits, whose blocks have scales of their own."""
+"""The matmul with a constant matrix of 4 or 8 bits, whose blocks have separate scales."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ INPUTS = NUMBERS | {dtypes.BF16}
 
 
 class BlockedDot(Op, name="blocked_dot"):
-    """The product of `input` (.., K) and a matrix K x N of 4- or 8-bit codes, in the input's type.
+    """The matmul of `input` (.., K) and a matrix K x N of 4- or 8-bit codes, in the input's type.
 
     Element (k, n) of the matrix is (code - zero point) * scale, with the scale and the zero point
     (block, n) of block k / `block_size`. Codes of 8 bits are `codes` (K, N): i8 or an f8 type.
     Codes of 4 bits are 0 .. 15, two of a column in a byte of `codes` (K / 2 rounded up, N), ui8,
     the first in the low half. Without zero points they are 8 for 4 bits, 0 for 8. The input is f32,
-    f16 or bf16; the matrix and the sums are f32.
-    pack_weights makes it where such weights are widened inside of their product.
+    f16 or bf16; the matrix and the sums are f32. pack_weights makes it for matmuls whose kernels
+    widen such weights.
 
     ```mlir
     %0 = "migraphx.blocked_dot"(%x, %codes, %scales) {block_size = 32 : i64}
@@ -107,7 +107,7 @@ def matrix(
     block_size: int,
     bits: int,
 ) -> np.ndarray:
-    """Return the matrix that codes and scales stand for, in f32."""
+    """Return the matrix of codes and scales, in f32."""
     flat = unpack(codes, 0)[:depth] if bits == 4 else codes
     middle = MIDDLE if bits == 4 else 0
     zero = np.float32(middle) if zero_points is None else _spread(zero_points, block_size, depth)
@@ -115,5 +115,5 @@ def matrix(
 
 
 def _spread(x: np.ndarray, block_size: int, depth: int) -> np.ndarray:
-    """Return the numbers of blocks for each of their rows, in f32."""
+    """Return the blocks' numbers repeated for each of their rows, in f32."""
     return np.repeat(x.astype(np.float32), block_size, axis=0)[:depth]

@@ -25,7 +25,7 @@ from mgx_mlir.dialects.migraphx.samples import Example, example, floats, i64, in
 def broadcast_strides(
     dims: Sequence[int], strides: Sequence[int], wanted: Sequence[int]
 ) -> tuple[int, ...]:
-    """Strides of a right-aligned broadcast: 0 where the extent is repeated."""
+    """Return strides of a right-aligned broadcast: 0 for repeated extents."""
     missing = len(wanted) - len(dims)
     own = [
         0 if d == 1 and w != 1 else s
@@ -37,10 +37,10 @@ def broadcast_strides(
 class Broadcast(BroadcastOp, name="broadcast"):
     """Place the axes of `input` from `axis` on in larger dims; repeat along all others.
 
-    Any dtype. The result dims are `out_lens`, or those of the operand `ref`, or the min, max
-    pairs of `out_dyn_dims` (a pair of two numbers is a dynamic extent). The extents of
-    `input` equal those of the result at their place. Errors: no result dims given, axes
-    beyond them, extents differ. MIGraphX `broadcast`.
+    Any dtype. The result dims are `out_lens`, or those of the operand `ref`, or the min, max pairs
+    of `out_dyn_dims` (a pair of two numbers is a dynamic extent). The extents of `input` equal
+    those of the result from `axis` on. Errors: no result dims given, axes beyond them, extents
+    differ. MIGraphX `broadcast`.
 
     ```mlir
     %0 = "migraphx.broadcast"(%bias) {axis = 1 : i64, out_lens = array<i64: 1, 8, 4, 4>,
@@ -270,7 +270,7 @@ class BroadcastWithDims(ViewOp, name="broadcast_with_dims"):
         check(n != DYN, "operand 'dims' expected a static length, got ?")
         rank = max(n, o.input.rank)
         known = (1,) * (rank - o.input.rank) + o.input.dims
-        given = rank - n  # leading axes that `dims` does not reach keep the input's extent
+        given = rank - n  # leading axes beyond `dims` keep the input's extent
         wanted = o.const("dims")
         if wanted is not None and DYN not in known:
             return o.input.with_dims(broadcast_dims(known, [int(d) for d in wanted]))

@@ -56,7 +56,7 @@ class AsShape(View, name="as_shape"):
 
 
 class Load(View, name="load"):
-    """The tensor that lies at byte `offset` of a scratch buffer. MIGraphX `load`.
+    """A tensor at byte `offset` of a scratch buffer. MIGraphX `load`.
 
     `input` is a 1-D i8 buffer, `shape` static. Errors: the tensor ends beyond the buffer, or
     `offset` is not a multiple of its element size.
@@ -110,8 +110,7 @@ class Load(View, name="load"):
 class Undefined(HostOp, name="undefined"):
     """The absent optional input of an operator. MIGraphX `undefined`.
 
-    Its type is what the builder states, tensor<0xf32> where it states none; it holds no elements
-    that anybody may read.
+    Its type is the builder's, by default tensor<0xf32>; its elements must not be read.
 
     ```mlir
     %0 = "migraphx.undefined"() : () -> tensor<0xf32>
@@ -159,9 +158,9 @@ class Outline(HostOp, name="outline"):
 
 
 class Capture(HostOp, name="capture", pure=False):
-    """Give `input` back and show it to the calibration as value `ins_index`. MIGraphX `capture`.
+    """Return `input`, and show it to the calibration as value `ins_index`. MIGraphX `capture`.
 
-    Any dims, any dtype. Not pure: calibration needs it although nobody uses the result.
+    Any dims, any dtype. Not pure: calibration needs it even if its result is unused.
 
     ```mlir
     %0 = "migraphx.capture"(%x) {ins_index = 3 : i64} : (tensor<2x3xf32>) -> tensor<2x3xf32>
@@ -188,7 +187,7 @@ class Capture(HostOp, name="capture", pure=False):
 
 
 class Unknown(HostOp, name="unknown", pure=False):
-    """A source node that no importer takes, kept so that the graph can be shown.
+    """A source node without an importer, kept so that the graph can be shown.
 
     `op` is the node's operator. The builder states the results; there is no reference and no
     lowering. MIGraphX `unknown:<op>`.

@@ -23,9 +23,9 @@ class ByteTable(Pointwise, name="byte_table"):
     """Look 8-bit integers up in `table`, whose numbers are those for the bits 0 to 255.
 
     i8 and ui8; the result is of `out_type`, one of these. The entry for -1 of i8 is the last one.
-    What a quantised program computes between two values of 8 bits is such a function. Errors:
-    a table of another size, or with a number that is not of `out_type`. An extension of the
-    dialect, not an op of MIGraphX.
+    Pointwise ops between two 8-bit values of a quantised program form such a function. Errors: a
+    table of another size, or with a number that is not of `out_type`. An extension of the dialect,
+    not an op of MIGraphX.
 
     ```mlir
     %1 = "migraphx.byte_table"(%0) {out_type = ui8, table = array<i64:

@@ -1,6 +1,7 @@
 """Control flow: branches, loops, the choice among functions, and the terminator of regions.
 
-MIGraphX's `get_tuple_elem` has no operator here: what gives a tuple there has several results.
+MIGraphX's `get_tuple_elem` has no operator here, because ops have several results instead of
+tuples.
 """
 
 from __future__ import annotations
@@ -41,7 +42,9 @@ class Yield(HostOp, name="yield", traits=[ir.IsTerminatorTrait]):
 def region_types(
     region: ir.Region, what: str = "region"
 ) -> tuple[list[TensorType], list[TensorType]]:
-    """(block arguments, yielded types) of a one-block region that ends with migraphx.yield."""
+    """Return (block arguments, yielded types) of a one-block region that ends with
+    migraphx.yield.
+    """
     check(len(region.blocks) == 1, lambda: f"{what} expected one block, got {len(region.blocks)}")
     block = region.blocks[0]
     operations = list(block.operations)
@@ -69,24 +72,24 @@ def fits(have: TensorType, want: TensorType) -> bool:
 def check_types(
     have: Sequence[TensorType], want: Sequence[TensorType], what: str, *, each: str
 ) -> None:
-    """Check that there are as many types, and that each fits."""
+    """Check that there are equally many types, and that each fits."""
     check(len(have) == len(want), lambda: f"{what} expected {len(want)} {each}s, got {len(have)}")
     for i, (h, w) in enumerate(zip(have, want, strict=True)):
         check(fits(h, w), lambda i=i, h=h, w=w: f"{what} {each} {i} expected {w}, got {h}")
 
 
 def joined(a: TensorType, b: TensorType) -> TensorType:
-    """Return the type of a value that is either `a` or `b`: extents that differ are dynamic."""
+    """Return the type of a value that is either `a` or `b`: extents that differ become dynamic."""
     return a.with_dims(x if x == y else DYN for x, y in zip(a.dims, b.dims, strict=True))
 
 
 class If(Op, name="if"):
-    """Run `then_body` where `cond` is true, else `else_body`; give what it yields.
+    """Run `then_body` if `cond` is true, else `else_body`; return the yielded values.
 
-    `cond` is a bool tensor of one element. The regions may read values from outside; their
-    block arguments are `inputs`. Both yield as many values of the same dtypes and ranks; an
-    extent in which they differ is dynamic in the result. The builder states the results and
-    then fills the regions. MIGraphX `if`.
+    `cond` is a bool tensor of one element. The regions may read values from outside; their block
+    arguments are `inputs`. Both yield equally many values of the same dtypes and ranks; extents
+    that differ are dynamic in the result. The builder states the results and then fills the
+    regions. MIGraphX `if`.
 
     ```mlir
     %0 = "migraphx.if"(%cond) ({
@@ -263,7 +266,7 @@ class Loop(Op, name="loop"):
 
 
 def _stacked(at: int, column: Sequence[np.ndarray]) -> np.ndarray:
-    """Return a scan output of the elements that the iterations gave."""
+    """Return a scan output, stacked from the iterations' elements."""
     first = column[0].shape
     for i, element in enumerate(column):
         if element.shape != first:
@@ -275,7 +278,7 @@ def _stacked(at: int, column: Sequence[np.ndarray]) -> np.ndarray:
 
 
 def _no_rows(body: object, carried: int) -> list[np.ndarray]:
-    """Return the scan outputs of a loop that never ran: dims from the region's types."""
+    """Return the scan outputs of a loop without iterations: dims from the region's types."""
     types = getattr(body, "results", None)
     if types is None:
         raise RunError("a loop without iterations needs the types of its scan outputs")
@@ -283,7 +286,7 @@ def _no_rows(body: object, carried: int) -> list[np.ndarray]:
 
 
 class SelectModule(Op, name="select_module"):
-    """Call the one of the functions `callees` whose parameters have the operands' dims.
+    """Call the function of `callees` whose parameters have the operands' dims.
 
     MIGraphX `select_module`, whose submodules are functions of the module here, and whose
     `output_dyn_shapes` are the result types, which the builder states. Error at run time: no

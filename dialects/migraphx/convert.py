@@ -1,4 +1,4 @@
-"""Operators that change how elements are held: convert and bit_cast."""
+"""Operators that change the representation of elements: convert and bit_cast."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def saturate(x: np.ndarray, dtype: DType, overflow: bool = False) -> np.ndarray:
     source = dtypes.from_numpy(x.dtype)
     if dtype.is_integer:
         if not source.is_float:
-            return x.astype(dtype.np)  # wraps
+            return x.astype(dtype.np)  # integers wrap
         low, high = int(dtype.lowest()), int(dtype.highest())
         over, under = x >= float(high + 1), x < float(low)
         found = np.where(over | under | np.isnan(x), 0, x).astype(dtype.np)
@@ -45,7 +45,7 @@ class Convert(Pointwise, name="convert"):
     Any type to any other. To an integer: floats truncate toward zero and saturate, NaN gives 0;
     integers wrap. To bool: true where x is not 0. To a float: round to nearest even, finite values
     saturate to the largest finite one; infinities stay, but f8 types take their largest value for
-    them; NaN stays NaN. With `overflow` what is too large for a float of 16 bits or more becomes
+    them; NaN stays NaN. With `overflow` values too large for a float of 16 bits or more become
     infinite, as in ONNX's Cast and in TensorFlow. Errors: `overflow` where `target_type` is an f8
     type or no float. MIGraphX `convert`, which has no `overflow`.
 

@@ -1,4 +1,4 @@
-"""Kernels: ops whose region holds the ops that run as one."""
+"""Kernels: ops with a region whose ops run as one kernel."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ class FusedReduce(Kernel, name="fused_reduce"):
 
 
 class Group(Kernel, name="group"):
-    """One kernel around an anchor (a convolution, a dot, attention ...); `tag` says which.
+    """One kernel around an anchor (a convolution, a dot, an attention, ...), named by `tag`.
 
-    `extents`, if there are any, tell of dynamic dims: for each operand the dims as polynomials of
-    sizes d0, d1, ..., as in `d0, 12*d1, 64`. MIGraphX `group`, which has no `extents`.
+    `extents`, if set, relates dynamic dims: it has each operand's dims as polynomials of sizes d0,
+    d1, ..., as in `d0, 12*d1, 64`. MIGraphX `group`, which has no `extents`.
 
     ```mlir
     %0 = "migraphx.group"(%x, %w) ({
@@ -84,8 +84,8 @@ class FusedConcat(Kernel, name="fused_concat"):
 class SplitFusedReduce(Kernel, name="split_fused_reduce"):
     """A `fused_reduce` whose reduction is split over work-groups that combine by `assign`.
 
-    MIGraphX `split_fused_reduce`. The values are those of `fused_reduce`: how the work is split
-    is the target's business.
+    MIGraphX `split_fused_reduce`. The values are those of `fused_reduce`; the target chooses how
+    the work is split.
 
     ```mlir
     %0 = "migraphx.split_fused_reduce"(%x) ({

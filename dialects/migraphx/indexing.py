@@ -25,8 +25,8 @@ from mgx_mlir.dialects.migraphx.samples import Example, example, floats, i64, in
 
 
 def wrapped(indices: np.ndarray, extent: int) -> np.ndarray:
-    """Return indices as i64, negative ones counted once from the end."""
-    # an unsigned 64-bit index beyond i64 is out of range whatever the extent is
+    """Return indices as i64, with the extent added once to negative ones."""
+    # unsigned 64-bit indices beyond i64 are out of range for any extent
     big = np.iinfo(np.int64).max
     if indices.dtype == np.uint64:
         indices = np.minimum(indices, np.uint64(big))
@@ -35,7 +35,7 @@ def wrapped(indices: np.ndarray, extent: int) -> np.ndarray:
 
 
 def clamped(indices: np.ndarray, extent: int) -> np.ndarray:
-    """Wrap indices, then clamp them into [0, extent): what every lowering does with an index."""
+    """Add the extent to negative indices, then clamp to [0, extent), as every lowering does."""
     return np.clip(wrapped(indices, extent), 0, np.maximum(extent, 1) - 1)
 
 
@@ -96,11 +96,11 @@ class Gather(Op, name="gather"):
 class GatherND(Op, name="gathernd"):
     """Slices of `data` at index tuples, the rows of the last axis of `indices`.
 
-    Any dtype; indices of any integer type. The first `batch_dims` axes of both are walked
-    together. A tuple of k indices picks on the k axes after them. Result dims: those of
-    `indices` without the last, then those of `data` behind the picked axes. Negative indices
-    count from the end, beyond the ends they are clamped. Errors: k is dynamic or too large,
-    batch dims differ. MIGraphX `gathernd`.
+    Any dtype; indices of any integer type. The first `batch_dims` axes of both are batch axes. A
+    tuple of k indices selects on the k axes after them. Result dims: those of `indices` without the
+    last, then those of `data` after the selected axes. Negative indices count from the end, beyond
+    the ends they are clamped. Errors: k is dynamic or too large, batch dims differ. MIGraphX
+    `gathernd`.
 
     ```mlir
     %0 = "migraphx.gathernd"(%x, %i) {batch_dims = 0 : i64}
@@ -250,9 +250,8 @@ class OneHot(Op, name="onehot"):
 class NonZero(Op, name="nonzero"):
     """The indices of the elements that are not 0, as i64 columns: {rank, count}.
 
-    Any dims, any dtype; in row-major order. The count is known at run time only. With `padded`
-    the result is MIGraphX's {rank, elements}, filled up with 0. MIGraphX `nonzero`; `padded`
-    is ours.
+    Any dims, any dtype; in row-major order. The count is known only at run time. With `padded` the
+    result is MIGraphX's {rank, elements}, padded with 0. MIGraphX `nonzero`; `padded` is ours.
 
     ```mlir
     %0 = "migraphx.nonzero"(%x) {padded = false} : (tensor<2x3xf32>) -> tensor<2x?xi64>

@@ -106,7 +106,7 @@ class Conv(Op):
 
 
 def check_conv(o: InferView, *, last: bool = False) -> tuple[TensorType, TensorType]:
-    """Input (N, C, spatial..) and weights (O, C/group, kernel..) types, checked as far as ranks."""
+    """Check input (N, C, spatial..) and weights (O, C/group, kernel..), as far as ranks."""
     check_same_dtype([o.input, o.weights])
     check(not o.input.dtype.is_bool, "expected a number type, got i1")
     rank = o.input.rank
@@ -302,7 +302,7 @@ class ConvolutionBackwards(Conv, name="convolution_backwards"):
         grouped = x.reshape(n, group, channels // group, math.prod(spatial))
         rows = w.reshape(group, channels // group, w.shape[1], *kernel)
         for at in np.ndindex(*kernel):
-            # share of every input element at this index of its window
+            # part of the result from every input element, at this index of its window
             part = np.matmul(np.swapaxes(rows[(..., *at)], 1, 2), grouped)
             where = tuple(
                 slice(p * r, p * r + (d - 1) * s + 1, s) if d else slice(0, 0)
@@ -339,7 +339,9 @@ def backward_extents(
     padding: Sequence[int],
     mode: str,
 ) -> list[tuple[int, int]]:
-    """(cut off the beginning, result extent) of each spatial axis of a transposed convolution."""
+    """Return (crop at the begin, result extent) of each spatial axis of a transposed
+    convolution.
+    """
     out: list[tuple[int, int]] = []
     n = len(stride)
     for i, (d, k, s, r) in enumerate(zip(extents, kernel, stride, dilation, strict=True)):
@@ -347,7 +349,7 @@ def backward_extents(
             before, after = both_pads(padding, n)[i]
             wanted = add_dim(_full_extent(d, k, s, r), -before - after)
         else:
-            # the result has stride * d: zeros follow where the windows do not reach that far
+            # the result has extent stride * d: zeros follow where no window reaches
             wanted = product((s, d))
             total = 0 if k == DYN else max(r * (k - 1) + 1 - s, 0)
             before = total // 2 if mode == "same_upper" else total - total // 2

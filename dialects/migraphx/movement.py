@@ -405,7 +405,7 @@ class FixedPad(Op, name="fixed_pad"):
 class Concat(Op, name="concat"):
     """Put `inputs` one after the other along `axis`.
 
-    Any one dtype; equal dims but at `axis`; rank 1 or more. MIGraphX `concat`.
+    Any one dtype; dims are equal except at `axis`; rank 1 or more. MIGraphX `concat`.
 
     ```mlir
     %0 = "migraphx.concat"(%x, %y) {axis = 1 : i64}

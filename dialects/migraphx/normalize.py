@@ -45,7 +45,7 @@ class SoftmaxBase(Op):
 
 
 def _shifted(x: np.ndarray, axis: int) -> np.ndarray:
-    """x less its maximum along the axis, so that exp cannot overflow."""
+    """Return x minus its maximum along the axis, so that exp cannot overflow."""
     return x - np.max(x, axis=axis, keepdims=True, initial=-np.inf)
 
 

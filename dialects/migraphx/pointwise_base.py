@@ -29,7 +29,7 @@ _NAMES = {
 
 
 def check_dtype(t: TensorType, allowed: frozenset[DType], what: str = "") -> None:
-    """`t` has one of the element types `allowed`."""
+    """Check that `t` has one of the element types `allowed`."""
     check(
         t.dtype in allowed,
         lambda: (
@@ -41,7 +41,7 @@ def check_dtype(t: TensorType, allowed: frozenset[DType], what: str = "") -> Non
 
 
 def common_dims(types: Iterable[TensorType]) -> tuple[int, ...]:
-    """Return the dims that all of `types` share; a dynamic extent takes a static one's value."""
+    """Return the common dims of `types`; a dynamic extent takes a static one's value."""
     first, *rest = types
     dims = first.dims
     for t in rest:
@@ -94,7 +94,7 @@ SPECIAL = (0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0)
 
 
 def special(dtype: DType) -> np.ndarray:
-    """Return every value of a float type that arithmetic treats apart; the ends of integers."""
+    """Return every special value of a float type, and the extreme integers."""
     if dtype.is_float:
         return np.array(SPECIAL, np.float32).astype(dtype.np)
     return np.array([dtype.lowest(), dtype.highest(), 0, 1], dtype.np)
@@ -115,7 +115,7 @@ class Unary(Pointwise):
     out: Result
 
     @classmethod
-    # the base's is static; both are called on the class
+    # the base's method is static; both are called on the class
     def infer(cls, o: InferView) -> TensorType:  # pyright: ignore[reportIncompatibleMethodOverride]
         check_dtype(o.input, cls.TYPES)
         return o.input
@@ -147,7 +147,7 @@ class Binary(Pointwise):
     out: Result
 
     @classmethod
-    # the base's is static; both are called on the class
+    # the base's method is static; both are called on the class
     def infer(cls, o: InferView) -> TensorType:  # pyright: ignore[reportIncompatibleMethodOverride]
         return same_type((o.a, o.b), cls.TYPES)
 

@@ -83,7 +83,7 @@ class Div(Binary, name="div"):
     def reference(x: np.ndarray, y: np.ndarray) -> np.ndarray:
         if x.dtype.kind == "f":
             return np.divide(x, y)
-        quotient = np.floor_divide(x, y)  # 0 for a divisor of 0
+        quotient = np.floor_divide(x, y)  # 0 for a zero divisor
         inexact = (np.multiply(quotient, y) != x) & (y != 0)
         return quotient + (inexact & ((x < 0) != (y < 0))).astype(x.dtype)
 

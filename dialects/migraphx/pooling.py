@@ -31,15 +31,15 @@ MODES = ("average", "max", "lpnorm")
 class Pooling(Op, name="pooling"):
     """Reduce each window of `input` (N, C, spatial..) to its average, largest value or p-norm.
 
-    Any number type; any number of spatial axes. `padding` has one number per spatial axis, or
-    all beginnings and then all ends; `padding_mode` as in convolution. `ceil_mode` adds a last
-    window that ends beyond the padding, if it starts inside of the input or the padding before
-    it. Padding counts in an average only with `count_include_pad`, what lies beyond it never;
-    it never wins a maximum, and is 0 in a norm. `lp_order` is p; 0 counts the nonzero elements.
+    Any number type; any number of spatial axes. `padding` has one number per spatial axis, or all
+    beginnings and then all ends; `padding_mode` as in convolution. `ceil_mode` adds a last window
+    that ends beyond the padding, if it starts inside of the input or the padding before it. Padding
+    counts in an average only with `count_include_pad`, and elements beyond it never do. Padding is
+    never a maximum, and is 0 in a norm. `lp_order` is p; 0 counts the nonzero elements.
     `dyn_global` makes the window as large as the input and ignores the window attributes.
-    `channels_last`: input and result are (N, spatial.., C). Integer averages truncate.
-    Errors: lists of a wrong length, a window that does not fit. MIGraphX `pooling`;
-    `channels_last` is ours.
+    `channels_last`: input and result are (N, spatial.., C). Integer averages truncate. Errors:
+    lists of a wrong length, a window that does not fit. MIGraphX `pooling`; `channels_last` is
+    ours.
 
     ```mlir
     %0 = "migraphx.pooling"(%x) {mode = "max", padding = array<i64: 1, 1>,
@@ -114,7 +114,7 @@ class Pooling(Op, name="pooling"):
             spatial, lengths, stride, dilations, padding, padding_mode, ceil_mode
         )
         pads = window_pads(spatial, lengths, stride, dilations, padding, padding_mode)
-        # a window of ceil_mode may end beyond the padding: elements that count for nothing
+        # a window of ceil_mode may end beyond the padding, where elements do not count
         reach = [
             (c - 1) * s + (k - 1) * d + 1 - (e + b + a)
             for c, s, k, d, e, (b, a) in zip(
@@ -207,7 +207,7 @@ def reduce_windows(
     if math.prod(lengths) > 64:
         axes = tuple(range(lead, lead + n))
         return fold.reduce(view, axis=axes)
-    # few places in the window: one array operation for each
+    # small windows: one array operation per tap
     out: np.ndarray | None = None
     for at in np.ndindex(*lengths):
         part = view[(*[slice(None)] * lead, *at)]

@@ -1,4 +1,6 @@
-"""Quantised operators: to and from scaled integers, packed 4-bit values, integer products."""
+"""Quantised operators: conversions to and from scaled integers, packed 4-bit values, integer
+matmuls.
+"""
 
 from __future__ import annotations
 
@@ -382,11 +384,13 @@ class UnpackFp4(Op, name="unpack_fp4"):
         return [example(x), example(x.reshape(2, 4), axis=0), example(drawn)]
 
 
-# ---- products ------------------------------------------------------------------------------------
+# ---- matmuls -------------------------------------------------------------------------------------
 
 
 def _product_type(o: InferView, first: TensorType, second: TensorType) -> DType:
-    """i32 of 8-bit integers (of either sign), f32 of f8 values; scales come in pairs, for f8."""
+    """Return i32 for 8-bit integers (of either sign), f32 for f8 values; f8 operands may have two
+    scales.
+    """
     check_dtype(first, INT8 | FLOAT8)
     mixed = first.dtype in INT8 and second.dtype in INT8
     check(
@@ -402,7 +406,7 @@ def _product_type(o: InferView, first: TensorType, second: TensorType) -> DType:
 
 
 def _scaled(x: np.ndarray, scales: Sequence[np.ndarray], i: int) -> np.ndarray:
-    # 8-bit integers are multiplied as f64, which holds every sum of them exactly
+    # 8-bit integers are multiplied in f64, which represents every sum exactly
     if x.dtype.kind != "f":
         return x.astype(np.float64)
     return x * scales[i].astype(x.dtype) if scales else x
@@ -497,7 +501,7 @@ class QuantConvolution(Op, name="quant_convolution"):
         image, window = _scaled(x, scales, 0), _scaled(w, scales, 1)
         if not pad_value:
             return _to_i32(Convolution.reference(image, window, **attributes), x)
-        # less the padding the image is padded with 0
+        # the padding minus itself is 0
         total = Convolution.reference(image - pad_value, window, **attributes)
         if attributes.get("channels_last"):
             sums = window.sum(tuple(range(window.ndim - 1)))

@@ -26,7 +26,7 @@ def _check_one(t: TensorType, what: str) -> None:
 
 
 class RandomSeed(HostOp, name="random_seed", pure=False):
-    """A seed, another one at every run.
+    """A seed, different in every run.
 
     Rank 0, of the integer type `dtype`. MIGraphX `random_seed` (there dims {1}).
 
@@ -88,7 +88,8 @@ class RandomUniform(Op, name="random_uniform"):
             low, high = draws.reshape(-1, 2).T.astype(np.float64)
             unit = (low + high * 2.0**32) / 2.0**64
             found = np.minimum(unit, np.nextafter(1, 0)).astype(dtype.np)
-            one = found.astype(np.float64) >= 1  # rounded up: the largest value below 1 instead
+            # values rounded up to 1 become the largest value below 1
+            one = found.astype(np.float64) >= 1
             bits_of_one = np.array(1, dtype.np).view(f"u{dtype.size}")
             found[one] = (bits_of_one - 1).astype(f"u{dtype.size}").view(dtype.np)
         else:
@@ -186,7 +187,7 @@ class DynamicRange(Op, name="dynamic_range"):
             _check_one(getattr(o, name), f"operand '{name}'")
         start, limit, delta = (o.const(name) for name in ("start", "limit", "delta"))
         if start is not None and limit is not None and np.array_equal(start, limit):
-            return TensorType(o.start.dtype, (0,))  # whatever delta is
+            return TensorType(o.start.dtype, (0,))  # for any delta
         if start is None or limit is None or delta is None:
             return TensorType(o.start.dtype, (DYN,))
         try:
@@ -234,7 +235,7 @@ def range_count(start: np.ndarray, limit: np.ndarray, delta: np.ndarray, most: i
 
 
 class Allocate(Op, name="allocate"):
-    """A buffer whose values nobody may rely on; zeros in the reference.
+    """A buffer whose values are unspecified; zeros in the reference.
 
     Its type is `shape`; or `buf_type` (f32 where unset) with the dims that the operand `dims`
     (i64, rank 1) holds at run time. Errors: both or neither given. MIGraphX `allocate`.
@@ -293,7 +294,7 @@ class Allocate(Op, name="allocate"):
 
 
 class Fill(Op, name="fill"):
-    """A tensor of the buffer's type that holds one value everywhere.
+    """A tensor of the buffer's type filled with one value.
 
     `value` is one element of the buffer's type (any). MIGraphX `fill` (there in place).
 

@@ -1,4 +1,4 @@
-"""The steps of recurrent networks whose products of the input with W are computed already."""
+"""Steps of recurrent networks after the matmul of the input with W."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Array = np.ndarray
 
 
 class Steps(RecurrentAttributes):
-    """Base of the steps: the operands of a network without W, its numbers and its examples."""
+    """Base of the steps: a network's operands except W, its dims and its examples."""
 
     NETWORK: ClassVar[type[Rnn] | type[Gru] | type[Lstm]]
     input: Operand
@@ -53,7 +53,7 @@ class RnnSteps(Steps, name="rnn_steps"):
     """h' = f(x_t + h R^T + bias), step by step.
 
     `input` {sequence, batch, directions hidden} holds x W^T of all steps, one direction behind the
-    other; the rest as `rnn`. rewrite_rnn makes it where a CPU runs all steps as one kernel.
+    other; the rest as `rnn`. rewrite_rnn makes it if a CPU runs all steps as one kernel.
 
     ```mlir
     %0 = "migraphx.rnn_steps"(%x, %r) {hidden_size = 4 : i64, actv_func = ["tanh"]}
@@ -72,8 +72,8 @@ class RnnSteps(Steps, name="rnn_steps"):
 class GruSteps(Steps, name="gru_steps"):
     """Gated recurrent units over x W^T of all steps: h' = (1 - z) g + z h.
 
-    `input` {sequence, batch, directions 3 hidden} holds the products, one direction behind the
-    other; the rest as `gru`.
+    `input` {sequence, batch, directions 3 hidden} holds x W^T of the directions, one after the
+    other; the rest is as in `gru`.
 
     ```mlir
     %0 = "migraphx.gru_steps"(%x, %r) {hidden_size = 4 : i64}
@@ -95,10 +95,11 @@ class LstmSteps(Steps, name="lstm_steps"):
     """Long short-term memory over x W^T of all steps: c' = f c + i g, h' = o tanh(c').
 
     `input` {sequence, batch, directions 4 hidden} holds the products, one direction behind the
-    other; the rest as `lstm`. With `recurrence_scale` {directions, 4 hidden} R holds whole numbers,
-    and each step multiplies them by h in 8 bits: unsigned codes over the range of all rows of a
-    direction, 0 in it (onnxruntime's DynamicQuantizeLSTM). The scales of h and of R multiply the
-    sums. States that are shown stay as they are. Errors: `recurrence_scale` with `sequence_lens`.
+    other; the rest as `lstm`. With `recurrence_scale` {directions, 4 hidden} R holds integers, and
+    each step multiplies them by h in 8 bits: unsigned codes over the range of all rows of a
+    direction, which includes 0 (onnxruntime's DynamicQuantizeLSTM). The scales of h and of R
+    multiply the sums. The resulting states are not quantised. Errors: `recurrence_scale` with
+    `sequence_lens`.
 
     ```mlir
     %h, %c = "migraphx.lstm_steps"(%x, %r) {hidden_size = 4 : i64}

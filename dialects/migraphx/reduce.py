@@ -35,7 +35,7 @@ class Reduction(ReduceOp):
     axes = attr.ints(())
 
     @classmethod
-    # the base's is static; both are called on the class
+    # the base's method is static; both are called on the class
     def infer(cls, o: InferView) -> TensorType:  # pyright: ignore[reportIncompatibleMethodOverride]
         check_dtype(o.input, cls.TYPES)
         if o.axes_tensor is not None:
@@ -87,7 +87,7 @@ class Reduction(ReduceOp):
 
 
 class NumberReduction(Reduction):
-    """Base of the reductions of numbers, which patterns move as one kind."""
+    """Base of the reductions of numbers, which patterns handle together."""
 
 
 class ReduceSum(NumberReduction, name="reduce_sum"):

@@ -1,4 +1,4 @@
-"""The op that ends a run whose numbers do not fit."""
+"""The op that ends a run with an error unless a condition holds."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from mgx_mlir.dialects.migraphx.samples import Example, example, i64
 class Require(HostOp, name="require"):
     """`input` itself; the run ends with an error unless every element of `condition` is true.
 
-    For sizes, bounds and repeats that come at run time: `input` is what an op reads them from, so
-    that it does not see others. `condition` is of type i1, of static dims; any dtype of `input`.
-    `expected` says what holds, in the error. Errors: RunError at run time; where all is known, the
-    program is refused. The op is ours.
+    For run-time sizes, bounds and repeats: ops read them from the result, so that they never read
+    invalid ones. `condition` is of type i1, of static dims; any dtype of `input`. `expected`
+    describes the condition in the error. Errors: RunError at run time; a known false condition is a
+    compile error. The op is ours.
 
     ```mlir
     %0 = "migraphx.require"(%repeats, %not_negative) {expected = "repeats of 0 or more"}

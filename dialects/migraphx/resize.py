@@ -1,4 +1,4 @@
-"""Resizing of images (and of anything of any rank) by interpolation along axes."""
+"""Resizing of images, or tensors of any rank, by interpolation along axes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ f32 = np.float32
 
 
 def scaled_extent(extent: int, scale: float) -> int:
-    """floor(extent * scale) in f32, the type that scales come in."""
+    """Return floor(extent * scale) in f32, the type of scales."""
     return math.floor(f32(extent) * f32(scale))
 
 
@@ -39,12 +39,11 @@ class Resize(Op, name="resize"):
     keeps an extent), floats are scales; then every extent is dynamic. `mode` nearest picks one
     element (`nearest_mode` rounds its coordinate), linear and cubic weigh 2 and 4
     (`cubic_coeff_a`), and take any number type; nearest takes any dtype.
-    `coordinate_transformation_mode` maps a place of the result into the input. Of ONNX's further
+    `coordinate_transformation_mode` maps a position of the result to the input. Of ONNX's further
     modes: `exclude_outside` drops the weights of elements outside, `antialias` widens the filter
-    when shrinking (linear, cubic), `roi`
-    (starts, then ends, of all axes) and `extrapolation_value` belong to tf_crop_and_resize.
-    Errors: no extents or several, lists that do not fit the rank. MIGraphX `resize`; the last
-    four are ours.
+    when shrinking (linear, cubic), `roi` (starts, then ends, of all axes) and `extrapolation_value`
+    belong to tf_crop_and_resize. Errors: no extents or several, lists that do not fit the rank.
+    MIGraphX `resize`; the last four are ours.
 
     ```mlir
     %0 = "migraphx.resize"(%x) {scales = array<f64: 1.0, 1.0, 2.0, 2.0>, sizes = array<i64>,
@@ -229,7 +228,7 @@ def _check_length(name: str, values: Sequence[float], rank: int) -> None:
 def coordinates(
     mode: str, extent: int, length: int, scale: np.float32, span: tuple[float, float]
 ) -> np.ndarray:
-    """Map each place 0 .. extent-1 of the result into the input, in f32 as in ONNX."""
+    """Map each position 0 .. extent-1 of the result to the input, in f32 as in ONNX."""
     at = np.arange(extent, dtype=f32)
     half = f32(0.5)
     if mode == "asymmetric":
@@ -255,7 +254,7 @@ def coordinates(
 
 
 def nearest(at: np.ndarray, length: int, mode: str) -> np.ndarray:
-    """Coordinates rounded to elements that exist."""
+    """Round coordinates to indices of existing elements."""
     low = np.floor(at)
     if mode == "floor":
         found = low
@@ -293,9 +292,9 @@ class Cubic:
 
 
 def weighed(table: np.ndarray, x: np.ndarray, axis: int) -> np.ndarray:
-    """Return (result, input) weights times `x` along an axis; an element of weight 0 is not read.
+    """Return (result, input) weights times `x` along an axis; elements of weight 0 are not read.
 
-    So an infinity or NaN reaches no result that does not weigh it.
+    So an infinity or NaN only reaches results in which it has a weight.
     """
     zero = np.zeros((), x.dtype)
     special = ~np.isfinite(x)
@@ -318,7 +317,7 @@ def weights(
 ) -> np.ndarray:
     """Return the (result, input) weights of one axis.
 
-    Elements outside stand for the border's, unless `exclude` drops them. `shrink` < 1 stretches
+    Elements outside have the border's value, unless `exclude` drops them. `shrink` < 1 stretches
     the filter (antialiasing); its weights are scaled to sum 1.
     """
     exact = at.astype(np.float64)

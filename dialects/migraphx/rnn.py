@@ -27,7 +27,7 @@ def direction_count(direction: str) -> int:
 def activations(
     texts: Sequence[str], per_direction: int, directions: int
 ) -> list[list[Activation]]:
-    """Return the functions of each direction; one direction's list serves both."""
+    """Return the functions of each direction; a list for one direction applies to both."""
     check(
         len(texts) in (per_direction, 2 * per_direction),
         lambda: (
@@ -59,7 +59,7 @@ def infer_states(
 ) -> TensorType:
     """Infer the type of all states {sequence, directions, batch, hidden}; check the rest.
 
-    weights: None where the input holds their products.
+    weights: None if the input is already multiplied by them.
     """
     check_dtype(o.input, FLOAT)
     given = (weights, o.recurrence, o.bias, o.initial_h)
@@ -82,7 +82,7 @@ def infer_states(
 
 
 def infer_cells(o: InferView, states: TensorType) -> list[TensorType]:
-    """Infer the types of hidden and cell states; check what only an lstm has."""
+    """Infer the types of hidden and cell states; check the operands that only lstm has."""
     _, d, batch, h = states.dims
     extra = [t for t in (o.initial_c, o.peephole) if t is not None]
     check_same_dtype([o.input, *extra])
@@ -92,14 +92,14 @@ def infer_cells(o: InferView, states: TensorType) -> list[TensorType]:
 
 
 def _products(x: Array, w: Array | None, directions: int) -> list[Array]:
-    """Return x w^T of each direction {sequence, batch, gates hidden}; w None: x holds them."""
+    """Return x w^T of each direction {sequence, batch, gates hidden}; w None: x is that already."""
     if w is None:
         return np.split(x, directions, axis=2)
     return [x @ own.T for own in w]
 
 
 def _lengths(lens: Array | None, x: Array) -> Array:
-    """Return how many steps of each batch entry count."""
+    """Return the number of valid steps of each batch entry."""
     longest: int = x.shape[0]
     batch: int = x.shape[1]
     if lens is None:
@@ -129,9 +129,10 @@ def _initial(state: Array | None, d: int, like: Array, h: int) -> Array:
 
 
 def _in_8_bits(state: Array) -> tuple[Array, Array]:
-    """Return whole numbers for a state, and their step: 256 over a range of all rows, 0 in it.
+    """Return integers for a state, and their step: 256 over the range of all rows, which includes
+    0.
 
-    NaN is part of no range, and the least of them.
+    NaN is ignored in the range, and becomes its least value.
     """
     low, high = float(np.nanmin(state, initial=0)), float(np.nanmax(state, initial=0))
     scale = np.asarray((high - low) / 255 if high > low else 1, state.dtype)
@@ -145,7 +146,7 @@ def _random(*dims: int, seed: int = 0) -> Array:
 
 
 class RecurrentAttributes(Op):
-    """Base of the recurrent ops and of their steps: the attributes that all have."""
+    """Base of the recurrent ops and their steps: their common attributes."""
 
     hidden_size = attr.int_(1)
     actv_func = attr.strs(("tanh", "tanh"))
@@ -545,8 +546,8 @@ class RnnVarSlShiftOutput(Op, name="rnn_var_sl_shift_output"):
 class RnnVarSlShiftSequence(Op, name="rnn_var_sl_shift_sequence"):
     """Each sequence moved to the end of the steps, 0 before it.
 
-    `input` {sequence, batch, width} of any type, `sequence_lens` {batch} integers: a backward
-    pass then meets the last element first. MIGraphX `rnn_var_sl_shift_sequence`.
+    `input` {sequence, batch, width} of any type, `sequence_lens` {batch} integers. A backward pass
+    then reads the last element first. MIGraphX `rnn_var_sl_shift_sequence`.
 
     ```mlir
     %0 = "migraphx.rnn_var_sl_shift_sequence"(%x, %lens)

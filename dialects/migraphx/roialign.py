@@ -12,20 +12,20 @@ from mgx_mlir.core.shapes import TensorType, compatible, merge_dim
 from mgx_mlir.dialects.migraphx.axes import check_index_type, check_rank, check_same_dtype
 from mgx_mlir.dialects.migraphx.samples import Example, example, floats, i64
 
-_FEW = 64  # samples of a bin along an axis that are taken all at once
-MOST_SAMPLES = 1 << 15  # samples of a bin along an axis: no finite region of an image needs as many
+_FEW = 64  # most samples of a bin along an axis that are computed at once
+# most samples of a bin along an axis: no finite region of an image needs as many
+MOST_SAMPLES = 1 << 15
 
 
 class RoiAlign(Op, name="roialign"):
     """Pool each region of `input` (N, C, H, W) to output_height x output_width bins.
 
     `rois` (regions, 4) holds x1, y1, x2, y2 before `spatial_scale`, of the input's float type;
-    `batch_indices` (regions) says in which image each lies. A bin is sampled at `sampling_ratio`
-    x `sampling_ratio` points (0: as many as it has pixels, rounded up) by bilinear
-    interpolation; `mode` average, or max, which takes the largest weighted corner as ONNX
-    Runtime does. half_pixel shifts the region by half a pixel; output_half_pixel does not, and
-    makes each side at least 1. Result: (regions, C, output_height, output_width).
-    MIGraphX `roialign`.
+    `batch_indices` (regions) is the image of each. A bin is sampled at `sampling_ratio` x
+    `sampling_ratio` points (0: as many as it has pixels, rounded up) by bilinear interpolation;
+    `mode` average, or max, which takes the largest weighted corner as ONNX Runtime does. half_pixel
+    shifts the region by half a pixel; output_half_pixel does not, and makes each side at least 1.
+    Result: (regions, C, output_height, output_width). MIGraphX `roialign`.
 
     ```mlir
     %0 = "migraphx.roialign"(%x, %rois, %batch) {coordinate_transformation_mode = "half_pixel",
@@ -136,7 +136,7 @@ def _samples(start: np.floating, size: np.floating, bins: int, ratio: int) -> np
 
 
 def _bin(image: np.ndarray, row: np.ndarray, column: np.ndarray, mode: str) -> np.ndarray:
-    """Compute one bin of many samples, (C,). Those outside of the image are 0."""
+    """Compute one bin of many samples, (C,). Samples outside of the image are 0."""
     y, x = (at[_corners(at, n)[3]] for at, n in ((row, image.shape[1]), (column, image.shape[2])))
     count, seen = row.size * column.size, y.size * x.size
     if not seen:
@@ -149,7 +149,7 @@ def _bin(image: np.ndarray, row: np.ndarray, column: np.ndarray, mode: str) -> n
 
 
 def _corners(at: np.ndarray, extent: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """(low place, high place, weight of the high one, inside) of coordinates."""
+    """Return (low index, high index, weight of the high one, inside) of coordinates."""
     inside = (at >= -1) & (at <= extent)
     at = np.maximum(at, 0)
     low = np.floor(at).astype(np.int64)
@@ -160,7 +160,7 @@ def _corners(at: np.ndarray, extent: int) -> tuple[np.ndarray, np.ndarray, np.nd
 
 
 def _pool(image: np.ndarray, rows: np.ndarray, columns: np.ndarray, mode: str) -> np.ndarray:
-    """image (C, H, W) sampled at rows (bins, samples) x columns (bins, samples)."""
+    """Sample image (C, H, W) at rows (bins, samples) x columns (bins, samples)."""
     y0, y1, wy, in_y = _corners(rows, image.shape[1])
     x0, x1, wx, in_x = _corners(columns, image.shape[2])
     inside = in_y[:, :, None, None] & in_x[None, None]

@@ -1,4 +1,4 @@
-"""Arrays for the operators' `examples()`: fixed, small, without zeros or ties by accident."""
+"""Arrays for the operators' `examples()`: fixed, small, without accidental zeros or ties."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _draw: ContextVar[int] = ContextVar("_draw", default=0)
 
 @contextmanager
 def redrawn(draw: int) -> Generator[None]:
-    """Inside, the values that examples draw are others for each `draw`; 0: the usual ones.
+    """Context manager: draw other random values in examples for each `draw`; 0: the usual ones.
 
-    Their dims, types and attributes, and what they write out by hand, stay as they are.
+    Dims, types, attributes and explicit values do not change.
     """
     token = _draw.set(draw)
     try:
@@ -30,20 +30,20 @@ def redrawn(draw: int) -> Generator[None]:
 
 
 def generator(seed: int, dims: tuple[int, ...]) -> np.random.Generator:
-    """Return the random numbers that an array of these dims is drawn from."""
+    """Return the random generator for an array of these dims."""
     draw = _draw.get()
     return np.random.default_rng([seed, *dims, *([draw] if draw else [])])
 
 
 def floats(*dims: int, seed: int = 0, dtype: DTypeLike = np.float32) -> np.ndarray:
-    """Return normal values, the same for the same dims and seed."""
+    """Return normal values, which depend only on dims and seed."""
     return generator(seed, dims).standard_normal(dims).astype(dtype)
 
 
 def ints(
     *dims: int, low: int = -10, high: int = 10, seed: int = 0, dtype: DTypeLike = np.int64
 ) -> np.ndarray:
-    """Uniform integers in [low, high)."""
+    """Return uniform integers in [low, high)."""
     return generator(seed, dims).integers(low, high, dims).astype(dtype)
 
 

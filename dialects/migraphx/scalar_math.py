@@ -1,7 +1,7 @@
-"""Functions on scalars that the targets' own math lacks, or gives inaccurately or unsafely.
+"""Functions on scalars that a target's math library lacks, or computes inaccurately or unsafely.
 
-Each takes a ScalarBuilder and values of f32 or f64 (integers where it says so) and is good to a
-few units in the last place, signed zeros, infinities and NaN included.
+Each takes a ScalarBuilder and values of f32 or f64 (or integers, if stated). The error is a few
+units in the last place; signed zeros, infinities and NaN are exact.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def is_f64(x: Scalar) -> bool:
 
 
 def polynomial(b: ScalarBuilder, x: Scalar, coefficients: Sequence[float]) -> Scalar:
-    """Horner's rule, lowest power first."""
+    """Evaluate by Horner's rule, lowest power first."""
     found = b.const(coefficients[-1], x.dtype)
     for c in reversed(coefficients[:-1]):
         found = b.fma(found, x, c)
@@ -45,7 +45,9 @@ def odd(b: ScalarBuilder, x: Scalar, table: tables.Table) -> Scalar:
 
 
 def log(b: ScalarBuilder, x: Scalar) -> Scalar:
-    """Natural logarithm; subnormal f32 are scaled first, which a target's own may flush."""
+    """Return the natural logarithm; subnormal f32 are scaled first, because targets may flush
+    them.
+    """
     if is_f64(x):
         return b.log(x)
     tiny = b.cmp("lt", b.abs(x), 2.0**-126)
@@ -54,11 +56,11 @@ def log(b: ScalarBuilder, x: Scalar) -> Scalar:
 
 
 def log2(b: ScalarBuilder, x: Scalar) -> Scalar:
-    """log2(x), exact at powers of two; f64 from the natural logarithm."""
+    """Return log2(x), exact at powers of two; f64 from the natural logarithm."""
     if is_f64(x):
         natural = b.log(x)
         found = b.mul(natural, 1.4426950408889634)
-        # an integer within rounding of the product is the answer
+        # an integer within the rounding error of the product is the exact result
         nearest = b.round_even(found)
         exact = b.cmp("le", b.abs(b.sub(found, nearest)), b.mul(b.abs(found), 2.0**-52))
         return b.select(exact, nearest, found)
@@ -83,12 +85,12 @@ def expm1(b: ScalarBuilder, x: Scalar) -> Scalar:
 
 
 def sigmoid(b: ScalarBuilder, x: Scalar) -> Scalar:
-    """1 / (1 + exp(-x)), as the builder has it."""
+    """Return 1 / (1 + exp(-x)), in the builder's own form."""
     return b.sigmoid(x)
 
 
 def sigmoid_by_exp(b: ScalarBuilder, x: Scalar) -> Scalar:
-    """1 / (1 + exp(-x)): exp's overflow gives 0 as it should."""
+    """Return 1 / (1 + exp(-x)); an overflow of exp correctly gives 0."""
     return b.div(b.const(1.0, x.dtype), b.add(b.exp(b.neg(x)), 1.0))
 
 
@@ -100,7 +102,7 @@ def tanh(b: ScalarBuilder, x: Scalar) -> Scalar:
 
 
 def tanh_by_exp(b: ScalarBuilder, x: Scalar) -> Scalar:
-    """tanh without an operation of its own: -t / (t + 2), t = exp(-2 |x|) - 1."""
+    """Return tanh as -t / (t + 2), t = exp(-2 |x|) - 1, for targets without tanh."""
     t = expm1(b, b.mul(b.abs(x), -2.0))
     return b.copysign(b.div(b.neg(t), b.add(t, 2.0)), x)
 
@@ -131,7 +133,7 @@ def _log_twice(b: ScalarBuilder, a: Scalar) -> Scalar:
 
 
 def _huge(x: Scalar) -> float:
-    """Beyond it 1 + x^2 rounds to x^2."""
+    """Return the number beyond which 1 + x^2 rounds to x^2."""
     return 2.0**28 if is_f64(x) else 2.0**13
 
 
@@ -191,7 +193,7 @@ def _reduce(b: ScalarBuilder, a: Scalar) -> tuple[Scalar, Scalar]:
 
 
 def _odd_sign(b: ScalarBuilder, found: Scalar, x: Scalar) -> Scalar:
-    """f(x) from f(|x|) of an odd function; a zero x is its own result."""
+    """Return f(x) of an odd function from f(|x|); f(0) keeps the sign."""
     signed = b.select(b.cmp("lt", x, 0.0), b.neg(found), found)
     return b.select(b.cmp("eq", x, 0.0), x, signed)
 
@@ -271,14 +273,14 @@ def atan(b: ScalarBuilder, x: Scalar) -> Scalar:
 
 
 def power(b: ScalarBuilder, x: Scalar, y: Scalar) -> Scalar:
-    """C's pow. f32 goes through f64, so that the exponent's product loses nothing."""
+    """Return C's pow. f32 is computed in f64, so that the product with the exponent is accurate."""
     if not is_f64(x):
         f64 = dtypes.DOUBLE
         return b.cast(power(b, b.cast(x, f64), b.cast(y, f64)), x.dtype)
     a = b.abs(x)
     one = b.const(1.0, x.dtype)
     found = b.exp(b.mul(y, b.log(a)))
-    # 0 and inf: the sign of y decides, whatever the logarithm gives
+    # for 0 and inf the sign of y decides, whatever the logarithm is
     growing = b.cmp("gt", y, 0.0)
     zero = b.select(growing, b.const(0.0, x.dtype), INF)
     endless = b.select(growing, b.const(INF, x.dtype), 0.0)
@@ -297,7 +299,7 @@ def power(b: ScalarBuilder, x: Scalar, y: Scalar) -> Scalar:
 
 
 def integer_power(b: ScalarBuilder, x: Scalar, y: Scalar) -> Scalar:
-    """Compute a wrapping x^y by squaring. A negative y gives 0, but 1 and -1 keep theirs."""
+    """Compute a wrapping x^y by squaring. A negative y gives 0, except for x = 1 and -1."""
     dtype = x.dtype
     one = b.const(1, dtype)
     found, square = one, x
@@ -317,7 +319,7 @@ def integer_power(b: ScalarBuilder, x: Scalar, y: Scalar) -> Scalar:
 
 
 def _safe_divisor(b: ScalarBuilder, y: Scalar) -> Scalar:
-    """y, or 1 where a division by it would trap (0, and -1 for the smallest dividend)."""
+    """Return y, or 1 for divisors that would trap (0, and -1 for the smallest dividend)."""
     trap = b.cmp("eq", y, 0)
     if y.dtype.is_signed:
         trap = b.or_(trap, b.cmp("eq", y, -1))
@@ -325,7 +327,7 @@ def _safe_divisor(b: ScalarBuilder, y: Scalar) -> Scalar:
 
 
 def integer_divide(b: ScalarBuilder, x: Scalar, y: Scalar) -> Scalar:
-    """Toward zero; x / 0 is 0, the smallest by -1 wraps to itself."""
+    """Divide towards zero; x / 0 is 0, the smallest by -1 wraps to itself."""
     found = b.div(x, _safe_divisor(b, y))
     if x.dtype.is_signed:
         found = b.select(b.cmp("eq", y, -1), b.neg(x), found)
@@ -339,9 +341,9 @@ def fmod(b: ScalarBuilder, x: Scalar, y: Scalar) -> Scalar:
         return b.select(b.cmp("eq", y, 0), b.const(0, x.dtype), found)
     if not is_f64(x):
         return b.rem(x, y)
-    # Each step is exact and takes 53 bits off the quotient: three reach 2^159. A step may go one
-    # too far, hence the corrections. The target's own f64 remainder is a library call that is
-    # not there.
+    # Each step is exact and reduces the quotient by 53 bits: three reach 2^159. A step may subtract
+    # once too often, hence the corrections. The target's own f64 remainder is a library call, which
+    # is not available.
     a, m = b.abs(x), b.abs(y)
     r = a
     for _ in range(3):
@@ -373,7 +375,7 @@ def to_integer(b: ScalarBuilder, x: Scalar, dtype: DType) -> Scalar:
     """Return a float truncated toward zero and saturated; NaN gives 0."""
     low, high = int(dtype.lowest()), int(dtype.highest())
     if dtype.bits < 32 and x.dtype.bits >= 32 and not dtype.is_bool:
-        # a float holds both ends; an ordered comparison leaves NaN at the first of them
+        # both limits are exact in a float; an ordered comparison keeps the first for NaN
         found = b.select(b.cmp("gt", x, float(low)), x, float(low))
         found = b.select(b.cmp("lt", found, float(high)), found, float(high))
         if low:
@@ -401,7 +403,7 @@ def to_float(b: ScalarBuilder, x: Scalar, dtype: DType) -> Scalar:
 def to_bf16(b: ScalarBuilder, x: Scalar) -> Scalar:
     """Round an f32 to bf16 on its bits, in f32; infinite from halfway beyond the largest on.
 
-    Compilers that compute bf16 in f32 treat a conversion to bf16 and back as no change.
+    Compilers that compute bf16 in f32 drop a conversion to bf16 and back.
     """
     bits = b.bitcast(x, dtypes.UINT32)
     odd = b.and_(b.shr(bits, 16), 1)

@@ -16,7 +16,7 @@ from mgx_mlir.dialects.migraphx.samples import Example, example, floats, i64, in
 
 
 def _none(out: np.ndarray, where: Any, updates: np.ndarray) -> None:
-    out[where] = updates  # the last of several updates of an element stays
+    out[where] = updates  # the last of several updates of an element wins
 
 
 def _add(out: np.ndarray, where: Any, updates: np.ndarray) -> None:
@@ -36,7 +36,7 @@ def _max(out: np.ndarray, where: Any, updates: np.ndarray) -> None:
 
 
 class ScatterBase(Op):
-    """Base of the element scatters: `combine` is set by each."""
+    """Base of the element scatters; subclasses define `combine`."""
 
     combine = staticmethod(_none)
     data: Operand
@@ -134,11 +134,11 @@ def check_updates_type(o: InferView) -> None:
 class ScatterNone(ScatterBase, name="scatter_none"):
     """Write `updates` over the elements of `data` at `indices` along `axis` (ScatterElements).
 
-    Any dtype; indices of any integer type, with the dims of `updates` and at most those of
-    `data` elsewhere. Element u of `updates` goes to its own place, but at `axis` to its index.
-    A negative index counts from the end; one out of range is clamped, or with
+    Any dtype; indices of any integer type, with the dims of `updates` and at most those of `data`
+    elsewhere. An element of `updates` is written at its own position, except at `axis`, where it is
+    its index. A negative index counts from the end; one out of range is clamped, or with
     `skip_out_of_bounds` its update is dropped. Of several updates of an element the last in
-    row-major order stays. Errors: dims do not fit. MIGraphX `scatter_none`.
+    row-major order wins. Errors: dims do not fit. MIGraphX `scatter_none`.
 
     ```mlir
     %0 = "migraphx.scatter_none"(%x, %i, %u) {axis = 0 : i64, skip_out_of_bounds = false}
@@ -206,7 +206,7 @@ class ScatterMax(ScatterBase, name="scatter_max"):
 
 
 class ScatterNDBase(Op):
-    """Base of the slice scatters: `combine` is set by each."""
+    """Base of the slice scatters; subclasses define `combine`."""
 
     combine = staticmethod(_none)
     data: Operand
@@ -275,10 +275,10 @@ class ScatterNDBase(Op):
 class ScatterNDNone(ScatterNDBase, name="scatternd_none"):
     """Write slices of `updates` over `data` at index tuples (ScatterND).
 
-    Any dtype; indices of any integer type, whose last axis, static, holds tuples of k indices
-    into the first k axes of `data`. `updates` has the dims of `indices` without the last, then
-    those of `data` behind the k axes. Negative indices count from the end, beyond the ends they
-    are clamped. Of several updates of an element the last stays. MIGraphX `scatternd_none`.
+    Any dtype; indices of any integer type, whose last axis, static, holds tuples of k indices into
+    the first k axes of `data`. `updates` has the dims of `indices` without the last, then those of
+    `data` behind the k axes. Negative indices count from the end, beyond the ends they are clamped.
+    Of several updates of an element the last wins. MIGraphX `scatternd_none`.
 
     ```mlir
     %0 = "migraphx.scatternd_none"(%x, %i, %u)

@@ -23,14 +23,14 @@ from mgx_mlir.dialects.migraphx.samples import Example, example, floats, ints
 class NonMaxSuppression(Op, name="nonmaxsuppression"):
     """Choose the best boxes of each batch and class that do not overlap a better one.
 
-    `boxes` (batch, box, 4) and `scores` (batch, class, box) of one float type: corners
-    (y1, x1, y2, x2) in either order, or with `center_point_box` (x, y, width, height). The
-    optional operands have one element: how many boxes per class (absent: 0, that is none), the
-    overlap (intersection over union) above which a box is dropped (absent: 0), the score that
-    a box must exceed (absent: no limit). Of equal scores the lower index comes first. Result:
-    i64 rows (batch, class, box); their number is known at run time only. With `padded` it is
-    MIGraphX's batch * class * box, the rest filled with 0. `use_dyn_output` is only kept for
-    files. MIGraphX `nonmaxsuppression`; `padded` is ours.
+    `boxes` (batch, box, 4) and `scores` (batch, class, box) of one float type: corners (y1, x1, y2,
+    x2) in either order, or with `center_point_box` (x, y, width, height). The optional operands
+    have one element: how many boxes per class (absent: 0, that is none), the overlap (intersection
+    over union) above which a box is dropped (absent: 0), the score that a box must exceed (absent:
+    no limit). Of equal scores the lower index comes first. Result: i64 rows (batch, class, box);
+    their number is known only at run time. With `padded` it is MIGraphX's batch * class * box,
+    padded with 0. `use_dyn_output` is only kept for files. MIGraphX `nonmaxsuppression`; `padded`
+    is ours.
 
     ```mlir
     %0 = "migraphx.nonmaxsuppression"(%boxes, %scores, %n) {center_point_box = false,
@@ -146,7 +146,7 @@ def _number(x: np.ndarray | None, default: Number) -> Number:
 
 
 def _corners(boxes: np.ndarray, center: bool) -> np.ndarray:
-    """Boxes as (low, low, high, high)."""
+    """Return boxes as (low, low, high, high)."""
     first, second = boxes[:, :2], boxes[:, 2:]
     if center:
         return np.concatenate([first - second / 2, first + second / 2], 1)
@@ -154,7 +154,7 @@ def _corners(boxes: np.ndarray, center: bool) -> np.ndarray:
 
 
 def _overlaps(corners: np.ndarray, i: int, others: list[int]) -> np.ndarray:
-    """Intersection over union of box i with others; 0 where one has no area."""
+    """Return the intersection over union of box i with others; 0 if one has no area."""
     a, b = corners[i], corners[others]
     sides = np.minimum(a[2:], b[:, 2:]) - np.maximum(a[:2], b[:, :2])
     shared = np.where((sides > 0).all(1), sides.prod(1), 0)
@@ -168,10 +168,9 @@ class Unique(Op, name="unique"):
     """The distinct elements, or with `axis` the distinct slices, of `input`.
 
     Any number type or bool. Results: the values in ascending order (`sorted`) or that of their
-    first occurrence; the index of the first occurrence of each; for each element (slice) the
-    number of its value; how often each occurs. Without an axis the input is taken as flat.
-    How many there are is known at run time only. Several results in place of MIGraphX's tuple.
-    MIGraphX `unique`.
+    first occurrence; the index of the first occurrence of each; for each element (slice) the number
+    of its value; how often each occurs. Without an axis the input is taken as flat. Their number is
+    known only at run time. Several results in place of MIGraphX's tuple. MIGraphX `unique`.
 
     ```mlir
     %0:4 = "migraphx.unique"(%x) {sorted = true} : (tensor<6xf32>)

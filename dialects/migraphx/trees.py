@@ -1,4 +1,6 @@
-"""Decision trees: which leaf of each tree a row of features comes to, and what those weigh."""
+"""Decision trees: the leaf of each tree for a row of features, and the sum of the leaves'
+weights.
+"""
 
 from __future__ import annotations
 
@@ -49,13 +51,14 @@ def _leaves(
 
 
 class TreeLeaves(Op, name="tree_leaves"):
-    """Walk decision trees with each row of `x` (rows, features); the result names their leaves.
+    """Traverse decision trees with each row of `x` (rows, features); return the leaves' node
+    numbers.
 
-    A row of `nodes` (nodes, 3 or 4) holds a feature and two nodes, `yes` and `no`; where there is
-    a fourth number, it is 1 for a node that takes a NaN for a yes. A walk goes on to `yes` where
-    `x[row, feature] <= split`, else to `no`. A leaf leads to itself. `roots` are the nodes that
-    trees begin at; a walk ends after `depth` steps. Of features and nodes that there are not the
-    last one is taken. Result: nodes (rows, trees).
+    A row of `nodes` (nodes, 3 or 4) holds a feature and two nodes, `yes` and `no`; a fourth number
+    is 1 if NaN leads to `yes`. The next node is `yes` if `x[row, feature] <= split`, else `no`. A
+    leaf's children are itself. `roots` are the first nodes of the trees; a traversal ends after
+    `depth` steps. Features and nodes out of range are clamped to the last one. Result: nodes (rows,
+    trees).
 
     ```mlir
     %0 = "migraphx.tree_leaves"(%x, %roots, %nodes, %split) {depth = 3 : i64}
@@ -87,7 +90,7 @@ class TreeLeaves(Op, name="tree_leaves"):
 
 
 class TreeSums(Op, name="tree_sums"):
-    """Add up what the leaves weigh that each row of `x` comes to, tree after tree.
+    """Sum the weights of the leaves that each row of `x` reaches, tree after tree.
 
     The trees are those of `tree_leaves`. `roots` (groups, trees): each group has sums of its own.
     `weights` (nodes, outputs). Result: (rows, groups * outputs).

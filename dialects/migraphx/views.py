@@ -42,7 +42,7 @@ class View(ViewOp):
 
 
 class NopView(View):
-    """Base of the views that keep dims and elements; the memory order alone may change."""
+    """Base of the views that keep dims and elements; only the memory order may change."""
 
 
 class ReshapeOp(View):
