@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from mgx_mlir.core import errors, guarded_imports, interrupts
+from mgx_mlir.core import collector, errors, guarded_imports, interrupts
 
 guarded_imports.guard()
 
@@ -140,7 +140,8 @@ def __getattr__(name: str) -> Any:
     where = _MODULE_OF.get(name)
     if where is None:
         raise AttributeError(f"module 'mgx_mlir' has no attribute '{name}'")
-    found = getattr(importlib.import_module(where), name)
+    with collector.resting():
+        found = getattr(importlib.import_module(where), name)
     globals()[name] = found
     return found
 

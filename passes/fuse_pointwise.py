@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
 from typing import ClassVar
 
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import is_a
+from mgx_mlir.core.records import dataclass
 from mgx_mlir.passes.analysis.control_flow import CONTROL, host_arguments_of
 from mgx_mlir.passes.analysis.host_sizes import host_sizes
 from mgx_mlir.passes.fusion.build import KernelBuilder

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.literals import is_literal
 from mgx_mlir.core.op import Op, Pointwise, attributes_of, is_a, mnemonic
+from mgx_mlir.core.records import dataclass
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.dialects.migraphx.broadcasts import BroadcastOp
 from mgx_mlir.dialects.migraphx.linear import Dot

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import ClassVar
 
 from mgx_mlir.core.dynamic_dims import may_be_negative
 from mgx_mlir.core.errors import MgxError
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import OPS, BroadcastOp, attributes_of, is_a
+from mgx_mlir.core.records import dataclass
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.dialects.migraphx.attention import ConcatPastPresent
 from mgx_mlir.dialects.migraphx.broadcasts import BroadcastForDot, BroadcastWithDims, DimensionsOf

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy as np
 from mgx_mlir.core import dtypes, literals
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import attributes_of, is_a
+from mgx_mlir.core.records import dataclass
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.dialects.migraphx.blocked_dot import CODES, INPUTS, MIDDLE
 from mgx_mlir.dialects.migraphx.broadcasts import Broadcast, Multibroadcast

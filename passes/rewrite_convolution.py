@@ -4,7 +4,6 @@ attributes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -12,6 +11,7 @@ import numpy as np
 from mgx_mlir.core import literals
 from mgx_mlir.core.dynamic_dims import is_named
 from mgx_mlir.core.ir import ir
+from mgx_mlir.core.records import dataclass
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.dialects.migraphx.linear import Convolution, ConvolutionBackwards
 from mgx_mlir.dialects.migraphx.windows import both_pads, same_pads

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
 from mgx_mlir.core.dtypes import BOOL
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import OPS, check
+from mgx_mlir.core.records import dataclass
 from mgx_mlir.dialects.migraphx.pointwise_base import FLOAT, Unary
 from mgx_mlir.programs.build import Builder
 

@@ -12,7 +12,7 @@ import logging
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ from mgx_mlir.compiler.sources import HasProgram, ModelSource
 from mgx_mlir.compiler.stats import CompileStats
 from mgx_mlir.core.errors import FileError
 from mgx_mlir.core.files import ReadFile, identity, is_young
+from mgx_mlir.core.records import dataclass
 from mgx_mlir.programs.lowered import kernel_infos
 from mgx_mlir.programs.program_ir import ProgramIR
 from mgx_mlir.programs.signature import Signature

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from mgx_mlir.core.errors import UsageError
+from mgx_mlir.core.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
-"""Python's garbage collector, switched off during a compile.
+"""Python's garbage collector, switched off during imports and compiles.
 
 A compile makes objects that live until its end. The collector would scan them, and all modules, 100
-to 170 times per compile: 4 to 8 % of its Python time.
+to 170 times per compile: 4 to 8 % of its Python time. In imports it takes a tenth of theirs.
 """
 
 from __future__ import annotations

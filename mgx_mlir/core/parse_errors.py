@@ -5,11 +5,11 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import OPS, PREFIX
+from mgx_mlir.core.records import dataclass
 
 _CUSTOM = re.compile(r"Dialect `(\w+)' not found for custom op '([\w.$]+)'")
 _WHERE = re.compile(r'loc\("[^"]*":(\d+):(\d+)\)')

@@ -17,11 +17,11 @@ import sys
 import threading
 import traceback
 from collections.abc import Iterator
-from dataclasses import dataclass
 from types import ModuleType
 
 from mgx_mlir.core import forks, interrupts
 from mgx_mlir.core.errors import FileError, PluginError
+from mgx_mlir.core.records import dataclass
 
 GROUP = "mgx_mlir.plugins"
 SWITCH = "MGX_PLUGINS"

@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from typing import Any
+
+from mgx_mlir.core.records import dataclass
 
 Predicate = str  # `eq`, `ne` or `le`: equal, not equal, less or equal
 

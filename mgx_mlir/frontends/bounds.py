@@ -6,13 +6,12 @@ kernel. A computed value is checked during the run by the op `require`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from mgx_mlir.core.dtypes import INT64, DType
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.ir import ir
+from mgx_mlir.core.records import dataclass
 from mgx_mlir.core.shapes import DYN
 from mgx_mlir.frontends.helpers import (
     compare,

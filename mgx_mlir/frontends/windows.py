@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from mgx_mlir.core.records import dataclass
 from mgx_mlir.frontends import limits
 from mgx_mlir.frontends.extents import Extent, extents, plus, product, reshaped, scalar, times
 from mgx_mlir.frontends.helpers import arange, compare, greater_equal, unsqueeze

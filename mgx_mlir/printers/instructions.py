@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal
 
 import numpy as np
 
 from mgx_mlir.core import literals
 from mgx_mlir.core.ir import ir
+from mgx_mlir.core.records import dataclass
 from mgx_mlir.programs.layout import AnyShape, Shape
 from mgx_mlir.programs.module_shapes import ModuleShapes
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
@@ -18,6 +17,7 @@ from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.errors import ShapeError
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import OPS, Op, mnemonic
+from mgx_mlir.core.records import dataclass
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.programs.layout import Dim, DimRange, Shape
 

@@ -7,7 +7,6 @@ program. As the module argument of an instruction it becomes a region of that op
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
 
@@ -20,6 +19,7 @@ from mgx_mlir.core.ir import func, ir
 from mgx_mlir.core.literals import WeightStore
 from mgx_mlir.core.names import natural
 from mgx_mlir.core.op import OPS, Op, attributes_of, is_terminator, mnemonic
+from mgx_mlir.core.records import dataclass
 from mgx_mlir.core.shapes import DYN, TensorType, merge_dims
 from mgx_mlir.programs.instructions import (
     Instruction,

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.literals import WeightStore
+from mgx_mlir.core.records import dataclass
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.core.weight_files import used_keys
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
+
+from mgx_mlir.core.records import dataclass
 
 
 @dataclass(frozen=True)

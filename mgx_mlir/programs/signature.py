@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import cached_property
 from typing import Any
 
@@ -13,6 +13,7 @@ from mgx_mlir.core import dtypes, interrupts
 from mgx_mlir.core.errors import NamesDisagree, RunError, SizesRefused
 from mgx_mlir.core.given import NotOfType, native, plain_array
 from mgx_mlir.core.ir import ir
+from mgx_mlir.core.records import dataclass
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.core.subbyte_types import BY_NAME, ELEMENT, held_array, stated_array
 from mgx_mlir.programs.groups import TensorGroup, groups_of, split

@@ -6,10 +6,11 @@ import json
 import math
 import operator
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+
+from mgx_mlir.core.records import dataclass
 
 # a number, or an operator with its operands; ("size", input, axis) is an extent, or with axis -1
 # the value of a scalar input

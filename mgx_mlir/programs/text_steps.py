@@ -10,7 +10,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from functools import cache, lru_cache
 from typing import Any
 
@@ -19,6 +19,7 @@ import numpy as np
 from mgx_mlir.core import interrupts
 from mgx_mlir.core.errors import RunError
 from mgx_mlir.core.ir import ir
+from mgx_mlir.core.records import dataclass
 
 STEPS = "migraphx.text_steps"  # function attribute: the steps as JSON
 _MARKS = ("\x02", "\x03")  # marks that a Tokenizer with `mark` adds at both ends of a row

@@ -12,13 +12,13 @@ from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
-from dataclasses import dataclass
 from typing import Any
 
 from mgx_mlir.core import interrupts
 from mgx_mlir.core.errors import MgxError, PassError, PipelineError
 from mgx_mlir.core.ir import ir, passmanager
 from mgx_mlir.core.literals import WeightStore
+from mgx_mlir.core.records import dataclass
 from mgx_mlir.core.type_cache import remembering
 from mgx_mlir.rewrite.names import PREFIX, pass_name, pipeline_name
 from mgx_mlir.rewrite.pattern import HasOperation, MatchTrace, observing

@@ -16,10 +16,11 @@ from collections import Counter
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple
 
 from mgx_mlir.core.ir import ir
+from mgx_mlir.core.records import dataclass
 
 _MAX_ATTRIBUTE = 60  # longest attribute shown, in characters
 

@@ -16,10 +16,10 @@ import functools
 import logging
 import os
 import sys
-from dataclasses import dataclass
 
 from mgx_mlir.core.errors import UsageError
 from mgx_mlir.core.ir import ir
+from mgx_mlir.core.records import dataclass
 from mgx_mlir.rewrite.names import pass_name
 from mgx_mlir.rewrite.rewrite_trace import APPLIED, MatchTrace, described
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 import ctypes
 import functools
 import os
-from dataclasses import dataclass
 from typing import Any
 
 from mgx_mlir.core import forks
 from mgx_mlir.core.errors import TargetError, UsageError
+from mgx_mlir.core.records import dataclass
 from mgx_mlir.hardware.machine import HIP_VARIABLE, available_cpus, has_tile_registers
 from mgx_mlir.runtime import gpu_api, hip_library
 from mgx_mlir.runtime.gpu_api import APIS, HIP, Api

@@ -10,10 +10,11 @@ import logging
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from mgx_mlir.core.errors import TargetError
+from mgx_mlir.core.records import dataclass
 from mgx_mlir.hardware.architectures import ARCHITECTURES, best_of, check_arch, driver_of
 from mgx_mlir.hardware.iree_targets import stated_target
 from mgx_mlir.hardware.machine import available_cpus

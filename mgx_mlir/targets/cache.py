@@ -28,7 +28,7 @@ import tempfile
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -37,6 +37,7 @@ import numpy as np
 from mgx_mlir.core import forks
 from mgx_mlir.core.errors import FileError, UsageError
 from mgx_mlir.core.files import Identity, file_sha256, identity, is_young, writer_of
+from mgx_mlir.core.records import dataclass
 from mgx_mlir.targets import background, locks
 from mgx_mlir.targets.container import Container, blob_sum, write_container
 from mgx_mlir.targets.digests import digest

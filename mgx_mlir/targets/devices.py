@@ -7,10 +7,10 @@ import json
 import os
 import subprocess
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 
 from mgx_mlir.core import interrupts
+from mgx_mlir.core.records import dataclass
 from mgx_mlir.hardware.machine import HIP_VARIABLE
 
 TOPOLOGY = "sys/class/kfd/kfd/topology/nodes"

@@ -6,10 +6,11 @@ import difflib
 import re
 import signal
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
 from mgx_mlir.core.errors import CompileError
+from mgx_mlir.core.records import dataclass
 
 # flags: a flag IREE does not take; input: a module it cannot read; compile: code
 # generation failed; crash, timeout, memory: the process ended.

@@ -5,10 +5,10 @@ from __future__ import annotations
 import functools
 import platform
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from mgx_mlir.core import progress
+from mgx_mlir.core.records import dataclass
 from mgx_mlir.targets.cache import Cache, digest
 from mgx_mlir.targets.child import code_version
 from mgx_mlir.targets.worker import OF_PROCESS

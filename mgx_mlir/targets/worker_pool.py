@@ -10,11 +10,11 @@ import select
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, BinaryIO, cast
 
 from mgx_mlir.core import interrupts
 from mgx_mlir.core.errors import CompileError
+from mgx_mlir.core.records import dataclass
 from mgx_mlir.hardware.machine import available_cpus
 from mgx_mlir.targets import worker as worker_file
 from mgx_mlir.targets.child import IreeCompiler, limit_failure, verifies

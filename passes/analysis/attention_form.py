@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
 from typing import Any
 
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.dynamic_dims import is_named
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import Pointwise, is_a
+from mgx_mlir.core.records import dataclass
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.dialects.migraphx.convert import Convert
 from mgx_mlir.dialects.migraphx.linear import Dot

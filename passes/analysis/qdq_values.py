@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import cast
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy as np
 from mgx_mlir.core import literals
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import attributes_of, is_a, op_class
+from mgx_mlir.core.records import dataclass
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.dialects.migraphx.convert import Convert
 from mgx_mlir.dialects.migraphx.quant import DequantizeLinear, QuantizeLinear

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from mgx_mlir.core import literals
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import BroadcastOp, is_a
+from mgx_mlir.core.records import dataclass
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.dialects.migraphx.broadcasts import Broadcast, Multibroadcast, Scalar
 from mgx_mlir.rewrite.pattern import defined_by

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import is_a
+from mgx_mlir.core.records import dataclass
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.dialects.migraphx.broadcasts import Multibroadcast
 from mgx_mlir.dialects.migraphx.convert import Convert

@@ -8,11 +8,11 @@ turns a map into a map, or into no map (a reshape across a transposed border).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import prod
 
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import BroadcastOp, Op, as_value, is_a
+from mgx_mlir.core.records import dataclass
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.dialects.migraphx.broadcasts import Broadcast, Multibroadcast, Scalar
 from mgx_mlir.dialects.migraphx.movement import Slice

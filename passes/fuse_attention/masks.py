@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
@@ -12,6 +11,7 @@ from mgx_mlir.core import dtypes, literals
 from mgx_mlir.core.dtypes import DType, float_info
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import is_a
+from mgx_mlir.core.records import dataclass
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.dialects.migraphx.broadcasts import Multibroadcast
 from mgx_mlir.dialects.migraphx.convert import Convert

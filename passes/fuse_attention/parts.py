@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Protocol, cast
 
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import Pointwise, is_a
+from mgx_mlir.core.records import dataclass
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.dialects.migraphx.convert import Convert
 from mgx_mlir.dialects.migraphx.linear import Dot

@@ -7,11 +7,12 @@ inside a kernel are never stored as tensors.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import Op
+from mgx_mlir.core.records import dataclass
 from mgx_mlir.core.shapes import TensorType
 
 if TYPE_CHECKING:

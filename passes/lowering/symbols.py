@@ -7,9 +7,9 @@ that is being built, and can be rebuilt as values at other insertion points.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 from mgx_mlir.core.ir import arith, ir, tensor
+from mgx_mlir.core.records import dataclass
 from mgx_mlir.passes.lowering.index_builder import IndexBuilder
 from mgx_mlir.symbolic.expressions import Atom, Expr, Int, low_of, sides, terms_of
 from mgx_mlir.symbolic.space import Space

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.ir import arith, ir, scf
+from mgx_mlir.core.records import dataclass
 from mgx_mlir.passes.lowering.scalar import ArithScalars, TypedScalar, computed, constant_of, widen
 
 

@@ -5,11 +5,11 @@ slicing.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from math import prod
 
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import Op, Pointwise, ReduceOp, attributes_of, is_a, mnemonic, op_class
+from mgx_mlir.core.records import dataclass
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.dialects.migraphx.movement import Slice, slice_bounds
 from mgx_mlir.dialects.migraphx.views import ReshapeOp, Transpose

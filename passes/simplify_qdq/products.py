@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.dynamic_dims import is_named
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import Op, attributes_of, is_a, mnemonic
+from mgx_mlir.core.records import dataclass
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.dialects.migraphx.broadcasts import Multibroadcast
 from mgx_mlir.dialects.migraphx.convert import Convert

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
 from mgx_mlir.core import interrupts
 from mgx_mlir.core.literals import bytes_digest
+from mgx_mlir.core.records import dataclass
 from mgx_mlir.frontends.files import bytes_of
 from mgx_mlir.frontends.onnx.file_digest import tensor_digests
 

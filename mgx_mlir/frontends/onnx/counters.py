@@ -9,12 +9,13 @@ after each one.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 import onnx
 import onnx.external_data_helper
 import onnx.numpy_helper
+
+from mgx_mlir.core.records import dataclass
 
 _SAME = ("Identity", "Cast")  # ops that keep a counter's value
 

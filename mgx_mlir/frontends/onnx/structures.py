@@ -7,11 +7,11 @@ is known at import. An optional is its content, or ABSENT.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from mgx_mlir.core.ir import ir
+from mgx_mlir.core.records import dataclass
 from mgx_mlir.frontends.problems import NotSupported
 from mgx_mlir.frontends.values import Held, HostValue, Value
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ import onnx
 
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.errors import MgxError, ModelError
+from mgx_mlir.core.records import dataclass
 from mgx_mlir.frontends.onnx.attributes import strings_of, value_of
 from mgx_mlir.frontends.onnx.graph import topological
 from mgx_mlir.frontends.onnx.load import LoadedModel

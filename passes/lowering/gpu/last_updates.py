@@ -7,11 +7,11 @@ through those that may go where it goes. If it is the last of them it brings wha
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.ir import arith, ir
+from mgx_mlir.core.records import dataclass
 from mgx_mlir.core.shapes import DYN
 from mgx_mlir.hardware.chips import amd_chip
 from mgx_mlir.passes.lowering import index

@@ -7,9 +7,9 @@ takes no more than a whole one.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from mgx_mlir.core.ir import ir, linalg
+from mgx_mlir.core.records import dataclass
 from mgx_mlir.core.shapes import DYN
 from mgx_mlir.hardware.chips import CHIPS, Chip, amd_chip
 from mgx_mlir.passes.lowering import index

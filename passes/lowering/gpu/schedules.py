@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from math import prod
 from pathlib import Path
 from typing import Any
+
+from mgx_mlir.core.records import dataclass
 
 # tile in matrix instructions, waves along its axes, matrix instructions of a k-iteration
 MmaTile = tuple[tuple[int, int, int], tuple[int, int, int], int]

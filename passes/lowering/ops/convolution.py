@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.ir import arith, ir, linalg, tensor
+from mgx_mlir.core.records import dataclass
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.dialects.migraphx.linear import Convolution, ConvolutionBackwards
 from mgx_mlir.dialects.migraphx.quant import QuantConvolution

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -11,6 +10,7 @@ from mgx_mlir.core import dtypes, literals
 from mgx_mlir.core.ir import arith, ir, scf, tensor
 from mgx_mlir.core.literals import is_literal
 from mgx_mlir.core.op import is_a
+from mgx_mlir.core.records import dataclass
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.dialects.migraphx.control import Loop
 from mgx_mlir.dialects.migraphx.views import Identity

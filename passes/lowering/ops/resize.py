@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import cast
 
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.errors import ShapeError
 from mgx_mlir.core.ir import ir
+from mgx_mlir.core.records import dataclass
 from mgx_mlir.core.scalar import ScalarBuilder
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.dialects.migraphx.resize import Resize

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.ir import ir, scf
+from mgx_mlir.core.records import dataclass
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.dialects.migraphx.roialign import MOST_SAMPLES, RoiAlign
 from mgx_mlir.passes.lowering import index

@@ -6,9 +6,9 @@ An extent is an int or a value, so static and dynamic sizes share the code.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from mgx_mlir.core.ir import arith, ir
+from mgx_mlir.core.records import dataclass
 from mgx_mlir.core.shapes import DYN
 from mgx_mlir.dialects.migraphx.linear import Convolution
 from mgx_mlir.dialects.migraphx.pooling import Pooling

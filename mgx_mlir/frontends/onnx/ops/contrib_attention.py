@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
 from mgx_mlir.core.dtypes import INT32, INT64
 from mgx_mlir.core.errors import ModelError
+from mgx_mlir.core.records import dataclass
 from mgx_mlir.core.shapes import DYN, product, show_dims
 from mgx_mlir.frontends import limits
 from mgx_mlir.frontends.bounds import Dim, Sum, within

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.dtypes import FLOAT, INT8, INT64, UINT8, DType
 from mgx_mlir.core.errors import ModelError
+from mgx_mlir.core.records import dataclass
 from mgx_mlir.frontends.helpers import (
     arange,
     axis_range,

@@ -7,12 +7,11 @@ copied.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from mgx_mlir.core.dtypes import FLOAT, UINT8, DType
 from mgx_mlir.core.errors import ModelError
+from mgx_mlir.core.records import dataclass
 from mgx_mlir.core.shapes import DYN
 from mgx_mlir.frontends.extents import extents, reshaped, spread
 from mgx_mlir.frontends.helpers import (

@@ -8,12 +8,12 @@ computed at run time otherwise.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from mgx_mlir.core.dtypes import DOUBLE, FLOAT, INT64
 from mgx_mlir.core.errors import ModelError
+from mgx_mlir.core.records import dataclass
 from mgx_mlir.core.shapes import DYN, TensorType, show_dims
 from mgx_mlir.frontends.helpers import (
     arange,

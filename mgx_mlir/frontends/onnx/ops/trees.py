@@ -7,7 +7,7 @@ comparisons than `<=` are rewritten to nodes with `<=`, which `tree_leaves` and 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from mgx_mlir.core.dtypes import FLOAT, DType
 from mgx_mlir.core.errors import ModelError
+from mgx_mlir.core.records import dataclass
 from mgx_mlir.core.shapes import DYN
 from mgx_mlir.frontends import limits
 from mgx_mlir.frontends.helpers import (

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from mgx_mlir.core import literals
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import Kernel, is_a
+from mgx_mlir.core.records import dataclass
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.passes.lowering.context import LoweringContext
 from mgx_mlir.passes.lowering.cpu.frame.isa import Isa

@@ -12,12 +12,12 @@ Where the instruction wants the other sign of A, a panel also has the initial su
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.ir import arith, ir, vector
+from mgx_mlir.core.records import dataclass
 from mgx_mlir.passes.lowering.cpu.frame.isa import Isa
 from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import (
     SCRATCH_BYTES,

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import math as numbers
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.ir import arith, ir, math, vector
+from mgx_mlir.core.records import dataclass
 from mgx_mlir.passes.lowering.cpu.frame.elements import widen
 from mgx_mlir.passes.lowering.cpu.frame.isa import Isa
 from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import (

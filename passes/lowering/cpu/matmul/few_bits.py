@@ -8,7 +8,6 @@ point. Without zero points, CPUs with a table instruction look codes up.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -16,6 +15,7 @@ from mgx_mlir.core import dtypes
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.filling import Packing
 from mgx_mlir.core.ir import arith, ir
+from mgx_mlir.core.records import dataclass
 from mgx_mlir.passes.lowering.cpu.frame.elements import widen
 from mgx_mlir.passes.lowering.cpu.frame.isa import Isa
 from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import Index, WorkgroupBuilder

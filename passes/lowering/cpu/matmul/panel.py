@@ -13,7 +13,6 @@ loop is one group. Iterations count the groups of a panel in order.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -21,6 +20,7 @@ import numpy as np
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.filling import Packing
 from mgx_mlir.core.ir import ir
+from mgx_mlir.core.records import dataclass
 from mgx_mlir.passes.lowering.cpu.frame.isa import Isa
 from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import Index, WorkgroupBuilder
 from mgx_mlir.passes.lowering.cpu.matmul.instructions import Multiply, products, unit_of

@@ -10,7 +10,6 @@ configures them, and releases them.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -18,6 +17,7 @@ from mgx_mlir.core import dtypes
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.filling import Packing
 from mgx_mlir.core.ir import arith, ir
+from mgx_mlir.core.records import dataclass
 from mgx_mlir.passes.lowering.cpu.frame.isa import Isa
 from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import Index, WorkgroupBuilder
 from mgx_mlir.passes.lowering.cpu.matmul.panel import Tiles, packing

@@ -8,11 +8,11 @@ An operand of 8-bit integers is transposed before the kernel.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import BroadcastOp, Pointwise, is_a, op_class
+from mgx_mlir.core.records import dataclass
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.dialects.migraphx.control import Yield
 from mgx_mlir.dialects.migraphx.fused import Group, PointwiseKernel

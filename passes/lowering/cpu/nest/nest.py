@@ -13,10 +13,11 @@ line's index to the index of the source's line. It may transpose, repeat, mirror
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.ir import ir
+from mgx_mlir.core.records import dataclass
 from mgx_mlir.passes.lowering import index
 from mgx_mlir.passes.lowering.cpu.frame.axis_view import sizes_of
 from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import (

@@ -8,10 +8,11 @@ lie along those.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.ir import arith, ir, vector
+from mgx_mlir.core.records import dataclass
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.dialects.migraphx.resize import Resize
 from mgx_mlir.passes.lowering import views

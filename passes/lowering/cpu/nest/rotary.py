@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from mgx_mlir.core.ir import ir, vector
+from mgx_mlir.core.records import dataclass
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.dialects.migraphx.attention import GqaRotaryEmbedding
 from mgx_mlir.passes.lowering import index

@@ -8,9 +8,9 @@ last squares and tiles overlap those before them. If one is dynamic, they are ma
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from mgx_mlir.core.ir import ir
+from mgx_mlir.core.records import dataclass
 from mgx_mlir.core.shapes import product
 from mgx_mlir.passes.lowering import views
 from mgx_mlir.passes.lowering.context import LoweringContext

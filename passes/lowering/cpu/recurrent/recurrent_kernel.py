@@ -12,13 +12,13 @@ direction. Their number is dynamic, so the states are unused results of the disp
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.ir import arith, ir, vector
+from mgx_mlir.core.records import dataclass
 from mgx_mlir.passes.lowering.cpu.frame.elements import narrow, widen
 from mgx_mlir.passes.lowering.cpu.frame.exponential import bounded
 from mgx_mlir.passes.lowering.cpu.frame.isa import Isa

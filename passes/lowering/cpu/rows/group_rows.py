@@ -7,10 +7,11 @@ are on the stack until those of each group are combined.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.ir import ir
+from mgx_mlir.core.records import dataclass
 from mgx_mlir.passes.lowering.context import LoweringContext
 from mgx_mlir.passes.lowering.cpu.frame import compaction
 from mgx_mlir.passes.lowering.cpu.frame.isa import Isa

@@ -9,13 +9,14 @@ axis) or kept (a softmax over another axis).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.literals import is_literal
 from mgx_mlir.core.op import BroadcastOp, Pointwise, attributes_of, is_a, mnemonic, op_class
+from mgx_mlir.core.records import dataclass
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.dialects.migraphx.control import Yield
 from mgx_mlir.dialects.migraphx.normalize import LogSoftmax, Softmax

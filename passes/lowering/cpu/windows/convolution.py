@@ -12,11 +12,12 @@ last work-groups are computed at run time.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from mgx_mlir.core.ir import ir
+from mgx_mlir.core.records import dataclass
 from mgx_mlir.core.shapes import DYN
 from mgx_mlir.passes.lowering.cpu.frame.epilogue import Epilogue
 from mgx_mlir.passes.lowering.cpu.frame.isa import Isa

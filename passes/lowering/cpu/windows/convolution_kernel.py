@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -12,6 +11,7 @@ from mgx_mlir.core import dtypes, literals
 from mgx_mlir.core.dynamic_dims import is_named
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import is_a
+from mgx_mlir.core.records import dataclass
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.dialects.migraphx.linear import Convolution
 from mgx_mlir.dialects.migraphx.quant import QuantConvolution

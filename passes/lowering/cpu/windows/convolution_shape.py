@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.dtypes import DType
+from mgx_mlir.core.records import dataclass
 from mgx_mlir.core.shapes import DYN
 from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import (
     SCRATCH_BYTES,

@@ -13,13 +13,13 @@ channel. Wider groups process one channel at a time.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.ir import arith, ir, vector
+from mgx_mlir.core.records import dataclass
 from mgx_mlir.passes.lowering.cpu.frame.elements import widen
 from mgx_mlir.passes.lowering.cpu.frame.epilogue import Epilogue, Spot, Stores
 from mgx_mlir.passes.lowering.cpu.frame.isa import Isa

@@ -9,11 +9,11 @@ With a dynamic width, or one that does not fit scratch, this is done in strips.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.ir import arith, ir, vector
+from mgx_mlir.core.records import dataclass
 from mgx_mlir.passes.lowering.cpu.frame.epilogue import Epilogue, Spot, Stores
 from mgx_mlir.passes.lowering.cpu.frame.isa import Isa
 from mgx_mlir.passes.lowering.cpu.frame.scalars import VectorScalars

@@ -10,13 +10,13 @@ subtract, yet the sums round differently: an option of fast math (docs/kernels.m
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.filling import Packing
 from mgx_mlir.core.ir import arith, ir
+from mgx_mlir.core.records import dataclass
 from mgx_mlir.core.shapes import DYN
 from mgx_mlir.passes.lowering.cpu.frame.epilogue import Epilogue, Spot, Stores
 from mgx_mlir.passes.lowering.cpu.frame.isa import Isa

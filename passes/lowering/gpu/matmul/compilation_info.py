@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import gcd, prod
 
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.ir import ir
+from mgx_mlir.core.records import dataclass
 from mgx_mlir.hardware.chips import CHIPS, Chip, amd_chip
 from mgx_mlir.passes.lowering import select
 from mgx_mlir.passes.lowering.context import LoweringContext

@@ -9,7 +9,6 @@ padded one is stored.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import prod
 
 import numpy as np
@@ -17,6 +16,7 @@ import numpy as np
 from mgx_mlir.core import literals
 from mgx_mlir.core.ir import arith, ir
 from mgx_mlir.core.literals import is_literal
+from mgx_mlir.core.records import dataclass
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.dialects.migraphx.linear import Convolution
 from mgx_mlir.passes.lowering import elements, index

@@ -7,12 +7,13 @@ IREE. Without a searched one, the bound of `tiles.py` chooses.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from math import prod
 from typing import cast
 
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.ir import ir
+from mgx_mlir.core.records import dataclass
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.hardware.chips import CHIPS, LAUNCH_US, Chip
 from mgx_mlir.passes.lowering.gpu import schedules

@@ -9,10 +9,11 @@ data of `gpu/configs`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 
 from mgx_mlir.core import dtypes
+from mgx_mlir.core.records import dataclass
 from mgx_mlir.hardware.chips import CHIPS, Chip
 from mgx_mlir.passes.lowering.gpu import schedules
 from mgx_mlir.passes.lowering.gpu.matmul.gemm_shape import CONVOLUTION, DOT, ROWS, GemmShape

@@ -11,11 +11,11 @@ code in the same way.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
 from math import prod
 
+from mgx_mlir.core.records import dataclass
 from mgx_mlir.hardware.chips import Chip
 from mgx_mlir.passes.lowering.gpu import schedules
 from mgx_mlir.passes.lowering.gpu.matmul.mma import SIDE, MmaIntrinsic

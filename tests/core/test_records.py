@@ -1,0 +1,107 @@
+"""Dataclasses that are made at their first use."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import pickle
+import threading
+from dataclasses import asdict, field, fields, is_dataclass, replace
+
+import pytest
+
+from mgx_mlir.core.records import dataclass
+
+
+@dataclass(frozen=True)
+class Pair:
+    first: int
+    rest: list[int] = field(default_factory=list)
+
+
+@dataclass
+class Counted:
+    number: int = 3
+
+    def __post_init__(self) -> None:
+        self.number += 1
+
+
+@dataclass(frozen=True)
+class Longer(Pair):
+    last: str = ""
+
+
+class Plain(Counted):
+    def __init__(self) -> None:
+        super().__init__(7)
+
+
+@dataclass(frozen=True)
+class Sent:
+    first: int
+
+
+@dataclass(frozen=True)
+class Shown:
+    first: int
+    second: str = "x"
+
+
+@dataclass(frozen=True)
+class Shared:
+    first: int
+
+
+def is_made(cls: type) -> bool:
+    return "__eq__" in vars(cls)
+
+
+def test_a_class_is_made_by_its_first_object() -> None:
+    assert not is_made(Longer)
+    made = Longer(1, last="z")
+    assert is_made(Longer)
+    assert is_made(Pair)  # its base
+    assert made == Longer(1, [], "z") != Longer(2, [], "z")
+    assert repr(made) == "Longer(first=1, rest=[], last='z')"
+    assert asdict(replace(made, first=5)) == {"first": 5, "rest": [], "last": "z"}
+    with pytest.raises(AttributeError):
+        setattr(made, "first", 2)  # noqa: B010  (frozen)
+
+
+def test_a_class_without_init_of_its_own_is_made_through_a_plain_subclass() -> None:
+    assert Plain().number == 8
+    assert is_made(Counted)
+
+
+def test_a_class_is_made_where_its_fields_or_its_signature_are_read() -> None:
+    assert not is_made(Shown)
+    assert list(inspect.signature(Shown).parameters) == ["first", "second"]
+    assert is_made(Shown)
+    assert is_dataclass(Counted)
+    assert [f.name for f in fields(Pair)] == ["first", "rest"]
+
+
+def test_a_first_object_may_come_from_a_pickle() -> None:
+    blank = Sent.__new__(Sent)
+    vars(blank)["first"] = 9
+    data = pickle.dumps(blank)
+    assert not is_made(Sent)
+    found = pickle.loads(data)
+    assert is_made(Sent)
+    assert found == Sent(9) == copy.deepcopy(found)
+
+
+def test_threads_that_make_one_class_each_get_an_object() -> None:
+    start, made = threading.Barrier(8), list[Shared]()
+
+    def work(number: int) -> None:
+        start.wait()
+        made.append(Shared(number))
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(8)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert sorted(s.first for s in made) == list(range(8))
