@@ -24,7 +24,8 @@ from mgx_mlir.compiler.stages import names_dynamic_dims, run_passes, run_unnamed
 from mgx_mlir.compiler.stats import CompileStats
 from mgx_mlir.compiler.variants import adopt, share_weights, specialised, variants_of, with_variants
 from mgx_mlir.core import freed_memory, operand_segments, progress
-from mgx_mlir.core.files import noting_reads
+from mgx_mlir.core.errors import FileError
+from mgx_mlir.core.files import ReadFile, noting_reads
 from mgx_mlir.core.literals import WeightStore
 from mgx_mlir.hardware.machine import peak_memory
 from mgx_mlir.passes.analysis.input_values import state_values
@@ -58,6 +59,7 @@ class Compilation:
         self.caches: tuple[Pair, ...] = ()
         self.before_passes: ProgramIR | None = None  # program whose dynamic dims get names
         self.model: str | os.PathLike[str] | bytes | None = None  # read again for its weights
+        self._reads: Mapping[str, ReadFile] = {}  # files of the model
 
     def run(self, model: ModelSource, key: str | None = None) -> IreeProgram:
         """Compile the model, and keep it in the cache under `key`. Raises MgxError."""
@@ -72,6 +74,7 @@ class Compilation:
         start = time.perf_counter()
         with noting_reads() as reads:
             program = self.read(model)
+        self._reads = reads
         options = self._backend_options()
         self.backend.prepare(len(entry_block(program.main()).operations), options)
         self.optimize(program)
@@ -102,7 +105,12 @@ class Compilation:
         return compiled
 
     def _let_go(self, program: ProgramIR, model: str | os.PathLike[str] | bytes) -> None:
-        """Free the weights of a model that can be read again; kernels have them in their layout."""
+        """Free the weights of a model that can be read again; kernels have them in their layout.
+
+        A change of its files has to show, so weights of files without an identity are kept.
+        """
+        if any(read.identity is None for read in self._reads.values()):
+            return
         self.model, self.before_passes = model, None
         is_large = program.store.nbytes >= _LARGE
         for p in (program, *self.variants.values()):
@@ -111,9 +119,18 @@ class Compilation:
             freed_memory.give_back()
 
     def _take_back(self, program: ProgramIR) -> None:
-        """Make a program again whose weights were freed."""
+        """Make a program again whose weights were freed. Errors: FileError for a changed file."""
         if self.model is not None:
-            again, self.model = self.read(self.model), None
+            with noting_reads() as reads:
+                again, self.model = self.read(self.model), None
+            for path, first in self._reads.items():
+                if reads.get(path) != first:
+                    raise FileError(
+                        "expected the model as it was read first, got another one: the file was "
+                        "replaced or changed during the compile, which reads it twice",
+                        location=path,
+                        notes=["compile it again"],
+                    )
             self.optimize(again)
             program.ctx, program.module, program.store = again.ctx, again.module, again.store
 

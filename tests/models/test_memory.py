@@ -14,6 +14,8 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import mgx_mlir
+from mgx_mlir.core import files
+from mgx_mlir.core.errors import FileError
 from mgx_mlir.programs.repeats import Repeated
 from mgx_mlir.targets.base import CpuTarget, KernelsLeftOut
 
@@ -122,6 +124,51 @@ def test_weights_are_read_again_for_kernels_left_out(
     weights = numpy_helper.to_array(onnx.load(path).graph.initializer[0])
     np.testing.assert_allclose(program.run({"x": x})[0], x @ weights, rtol=1e-4, atol=1e-4)
     assert len(calls) == 2
+
+
+@pytest.mark.parametrize("is_replaced", [True, False])
+def test_a_model_that_changes_before_it_is_read_again_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_replaced: bool
+) -> None:
+    path, other = (matmul(tmp_path / f"{name}.onnx", 256, 256) for name in ("m", "other"))
+    changed = numpy_helper.from_array(np.ones((256, 256), np.float32), "w")
+    model = onnx.load(other)
+    model.graph.initializer[0].CopyFrom(changed)
+
+    def fail(self: Any, lowered: Any, options: Any) -> Any:
+        if is_replaced:
+            onnx.save(model, other)
+            other.replace(path)
+        else:
+            onnx.save(model, path)
+        raise KernelsLeftOut
+
+    monkeypatch.setattr(CpuTarget, "compile_lowered", fail)
+    with pytest.raises(FileError, match="changed during the compile") as e:
+        mgx_mlir.compile(path, target="cpu", cache=False)
+    assert e.value.location == str(path)
+
+
+def test_weights_of_a_file_whose_changes_cannot_be_seen_are_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = matmul(tmp_path / "m.onnx", 256, 256)
+    weights = numpy_helper.to_array(onnx.load(path).graph.initializer[0])
+    compile_lowered = CpuTarget.compile_lowered
+    calls: list[int] = []
+
+    def fail(self: Any, lowered: Any, options: Any) -> Any:
+        calls.append(1)
+        if len(calls) == 1:
+            path.unlink()
+            raise KernelsLeftOut
+        return compile_lowered(self, lowered, options)
+
+    monkeypatch.setattr(files, "is_young", lambda status: True)
+    monkeypatch.setattr(CpuTarget, "compile_lowered", fail)
+    program = mgx_mlir.compile(path, target="cpu", cache=False)
+    x = np.random.default_rng(1).standard_normal((1, 256), np.float32)
+    np.testing.assert_allclose(program.run({"x": x})[0], x @ weights, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("seed", range(60))
