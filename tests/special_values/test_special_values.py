@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from onnx import TensorProto, helper
 
 import mgx_mlir
 from tests.special_values.cases import FLOATS, GROUPS, TYPES, Case, model_of
@@ -102,3 +103,35 @@ def test_subnormal_numbers_are_flushed_by_the_runtime() -> None:
     x = np.array([1e-45, 1e-39, 2.0**-126], np.float32)
     made = mgx_mlir.compile(model_of([case], {"x": x}, "f32"), "cpu", cache=False)
     np.testing.assert_array_equal(made.run({"x": x})[0], np.array([0, 0, 2.0**-126], np.float32))
+
+
+@pytest.mark.parametrize("target", ["ref", "cpu"])
+@pytest.mark.parametrize(
+    ("kind", "digits", "once"),
+    [("BFLOAT16", 8, False), ("FLOAT8E4M3FN", 4, False), ("FLOAT16", 11, True)],
+)
+def test_casts_of_f64_round_as_documented(kind: str, digits: int, once: bool, target: str) -> None:
+    """Just above the middle of 1 and the next number: f32 would be the middle itself."""
+    x = np.array([1 + 2.0**-digits + 2.0**-40])
+    nodes = [
+        helper.make_node("Cast", ["x"], ["narrow"], to=TensorProto.DataType.Value(kind)),
+        helper.make_node("Cast", ["narrow"], ["y"], to=TensorProto.DOUBLE),
+    ]
+    ends = [helper.make_tensor_value_info(n, TensorProto.DOUBLE, [1]) for n in ("x", "y")]
+    graph = helper.make_graph(nodes, "g", ends[:1], ends[1:])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    [y] = mgx_mlir.compile(model, target, cache=False).run({"x": x})
+    assert y == (1 + 2.0 ** (1 - digits) if once else 1)
+
+
+@pytest.mark.parametrize("fast_math", [True, False])
+@pytest.mark.parametrize("target", ["ref", "cpu"])
+def test_the_sign_of_a_sum_with_zero_is_as_documented(target: str, fast_math: bool) -> None:
+    zero = helper.make_tensor("zero", TensorProto.FLOAT, [1], [0.0])
+    ends = [helper.make_tensor_value_info(n, TensorProto.FLOAT, [2]) for n in ("x", "y")]
+    add = helper.make_node("Add", ["x", "zero"], ["y"])
+    graph = helper.make_graph([add], "g", ends[:1], ends[1:], [zero])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    made = mgx_mlir.compile(model, target, cache=False, fast_math=fast_math)
+    [y] = made.run({"x": np.array([-0.0, 0.0], np.float32)})
+    np.testing.assert_array_equal(np.signbit(np.asarray(y)), [target == "cpu", False])
