@@ -191,7 +191,7 @@ def compile_one(source: bytes, flags: list[str], verify: bool) -> tuple[str, byt
 def _compile_in_phases(source: bytes, flags: list[str], verify: bool) -> tuple[str, bytes]:
     """Compile as `compile_one`, for a GPU: without barriers between kernels (worker_barriers.py).
 
-    CUDA refuses empty launches (worker_empty.py).
+    CUDA refuses empty launches (worker_empty.py), and its queue wants waits (worker_waits.py).
     """
     from iree.compiler.api import Output
 
@@ -210,6 +210,7 @@ def _compile_in_phases(source: bytes, flags: list[str], verify: bool) -> tuple[s
             if not _lower_for_cuda(stage) or not stage.run(CONFIGURED, done):
                 return "compile", b""
             _beside("worker_empty").guard(_bindings(), stage.module)
+            _beside("worker_waits").add(_bindings(), stage.module)
         if not stage.run(done, "end") or not stage.module.verify():
             return "compile", b""
         output = Output.open_membuffer()

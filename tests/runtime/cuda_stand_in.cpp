@@ -1,7 +1,6 @@
 // A libcuda without a GPU: device memory is the host's, streams run at once, calls are counted.
 //
-// A kernel is not the PTX's: each mixes the bytes behind its pointers into those behind the last one,
-// by a rule that depends on its name and its integers. Equal launches on equal memory give equal bytes.
+// Kernels are run from their PTX (ptx_run.h). A launch of nothing or a fault loses the device, as CUDA does.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -13,6 +12,9 @@
 #include <vector>
 
 #include <dlfcn.h>
+#include <unistd.h>
+
+#include "ptx.h"
 
 #define API extern "C" __attribute__((visibility("default")))
 
@@ -32,13 +34,8 @@ void note(const char* name) {
 }
 #define NOTE note(__func__)
 
-struct Function {
-  std::string name;
-  std::vector<int> sizes;  // of the parameters
-};
-struct Module {
-  std::map<std::string, Function> functions;
-};
+using Module = ptx::Loaded;
+int lost = 0;  // the status of a fault: each later call has it
 
 std::size_t room(char* p) {
   auto it = blocks.upper_bound(p);
@@ -47,37 +44,37 @@ std::size_t room(char* p) {
   return p < it->first + it->second ? it->first + it->second - p : 0;
 }
 
+void check(ptx::Address at, std::size_t size) {
+  if (room(reinterpret_cast<char*>(at)) < size) throw ptx::Fault(ptx::kIllegalAddress, std::to_string(size) + " bytes where nothing is");
+}
+
 struct Launch {
-  Function* f;
-  std::vector<Address> values;
+  const ptx::Code* f;
+  ptx::Dims grid, block;
+  unsigned shared;
+  std::vector<char> values;  // of the parameters
   int run() const {
     std::lock_guard<std::recursive_mutex> lock(mutex);
-    unsigned seed = 7;
-    for (char c : f->name) seed = seed * 31 + static_cast<unsigned char>(c);
-    std::vector<char*> at;
-    for (std::size_t i = 0; i < values.size(); ++i) {
-      if (f->sizes[i] == 8) at.push_back(reinterpret_cast<char*>(values[i]));
-      else seed = seed * 31 + static_cast<unsigned>(values[i]);
-    }
-    if (at.empty()) return 0;
-    for (char* p : at)
-      if (room(p) == 0) return 700;  // an illegal address
-    const std::size_t n = std::min<std::size_t>(room(at.back()), 1 << 12);
-    for (std::size_t i = 0; i < n; ++i) {
-      unsigned sum = seed + static_cast<unsigned>(i);
-      for (std::size_t k = 0; k + 1 < at.size(); ++k)
-        sum = sum * 33 + static_cast<unsigned char>(at[k][i % std::min<std::size_t>(room(at[k]), 1 << 12)]);
-      at.back()[i] = static_cast<char>(sum % 61);  // as a float or an integer no NaN
+    if (lost != 0) return lost;
+    if (grid.x * grid.y * grid.z == 0) return kInvalid;
+    try {
+      ptx::launch(*f, grid, block, shared, values.data());
+    } catch (const ptx::Fault& e) {
+      std::fprintf(stderr, "%s: %s\n", f->kernel->name.c_str(), e.what());
+      return lost = e.status;
     }
     return 0;
   }
 };
-Launch launch_of(P f, void** arguments) {
-  Launch made{static_cast<Function*>(f), {}};
-  for (std::size_t i = 0; i < made.f->sizes.size(); ++i) {
-    Address value = 0;
-    std::memcpy(&value, arguments[i], made.f->sizes[i]);
-    made.values.push_back(value);
+Launch launch_of(P f, ptx::Dims grid, ptx::Dims block, unsigned shared, void** arguments) {
+  Launch made{static_cast<ptx::Code*>(f), grid, block, shared, {}};
+  const ptx::Kernel& k = *made.f->kernel;
+  made.values.resize(k.bytes);
+  int at = 0;
+  for (std::size_t i = 0; i < k.sizes.size(); ++i) {
+    at = (at + k.sizes[i] - 1) / k.sizes[i] * k.sizes[i];
+    std::memcpy(&made.values[at], arguments[i], k.sizes[i]);
+    at += k.sizes[i];
   }
   return made;
 }
@@ -171,12 +168,23 @@ API int cuEventDestroy_v2(P) { return NOTE, 0; }
 API int cuEventElapsedTime(float* ms, P, P) { return *ms = 0, 0; }
 API int cuEventQuery(P) { return NOTE, 0; }
 API int cuEventRecord(P, P) { return NOTE, 0; }
-API int cuEventSynchronize(P) { return NOTE, 0; }
+// Done later: STAND_IN_EVENT_US says after how many microseconds.
+API int cuEventSynchronize(P) {
+  NOTE;
+  if (const char* late = std::getenv("STAND_IN_EVENT_US")) usleep(static_cast<unsigned>(std::atoi(late)));
+  return 0;
+}
 API int cuMemAlloc_v2(P* p, std::size_t n) { return NOTE, allocate(p, n); }
 API int cuMemAllocManaged(P* p, std::size_t n, unsigned) { return NOTE, allocate(p, n); }
 API int cuMemHostAlloc(P* p, std::size_t n, unsigned) { return NOTE, allocate(p, n); }
-API int cuMemHostRegister_v2(P, std::size_t, unsigned) { return NOTE, 0; }
-API int cuMemHostUnregister(P) { return NOTE, 0; }
+API int cuMemHostRegister_v2(char* p, std::size_t n, unsigned) {
+  std::lock_guard<std::recursive_mutex> lock(mutex);
+  return NOTE, blocks[p] = n, 0;
+}
+API int cuMemHostUnregister(char* p) {
+  std::lock_guard<std::recursive_mutex> lock(mutex);
+  return NOTE, blocks.erase(p), 0;
+}
 API int cuMemHostGetDevicePointer_v2(P* p, P from, unsigned) { return NOTE, *p = from, 0; }
 API int cuMemFree_v2(P p) { return NOTE, release(p); }
 API int cuMemFreeHost(P p) { return NOTE, release(p); }
@@ -199,13 +207,22 @@ API int cuMemGetAddressRange_v2(P* base, std::size_t* n, P at) {
 API int cuMemGetInfo_v2(std::size_t* free, std::size_t* total) {
   return *total = std::size_t{1} << 34, *free = *total - standInHeld(), 0;
 }
-API int cuMemcpyAsync(char* to, char* from, std::size_t n, P) { return NOTE, std::memmove(to, from, n), 0; }
-API int cuMemcpyHtoDAsync_v2(char* to, const char* from, std::size_t n, P) { return NOTE, std::memmove(to, from, n), 0; }
-API int cuMemcpyDtoHAsync_v2(char* to, const char* from, std::size_t n, P) { return NOTE, std::memmove(to, from, n), 0; }
-API int cuMemcpyDtoDAsync_v2(char* to, const char* from, std::size_t n, P) { return NOTE, std::memmove(to, from, n), 0; }
-API int cuMemcpyDtoD_v2(char* to, const char* from, std::size_t n) { return NOTE, std::memmove(to, from, n), 0; }
+// Whether bytes reach past the end of their allocation. Other memory is the host's.
+int outside(char* p, std::size_t n) {
+  std::lock_guard<std::recursive_mutex> lock(mutex);
+  if (room(p) == 0 || room(p) >= n) return 0;
+  std::fprintf(stderr, "%zu bytes at %p, which has %zu\n", n, static_cast<void*>(p), room(p));
+  return lost = kInvalid;
+}
+int copy(char* to, const char* from, std::size_t n) { return std::memmove(to, from, n), 0; }
+API int cuMemcpyAsync(char* to, char* from, std::size_t n, P) { return NOTE, outside(to, n) | outside(from, n) ? kInvalid : copy(to, from, n); }
+API int cuMemcpyHtoDAsync_v2(char* to, const char* from, std::size_t n, P) { return NOTE, outside(to, n) ? kInvalid : copy(to, from, n); }
+API int cuMemcpyDtoHAsync_v2(char* to, char* from, std::size_t n, P) { return NOTE, outside(from, n) ? kInvalid : copy(to, from, n); }
+API int cuMemcpyDtoDAsync_v2(char* to, char* from, std::size_t n, P s) { return cuMemcpyAsync(to, from, n, s); }
+API int cuMemcpyDtoD_v2(char* to, char* from, std::size_t n) { return NOTE, outside(to, n) | outside(from, n) ? kInvalid : copy(to, from, n); }
 
 int fill(char* to, unsigned value, unsigned element, std::size_t n) {
+  if (outside(to, n * element)) return kInvalid;
   return Node{2, {}, to, nullptr, n, value, element}.run();
 }
 API int cuMemsetD8Async(char* to, unsigned char v, std::size_t n, P) { return NOTE, fill(to, v, 1, n); }
@@ -214,28 +231,30 @@ API int cuMemsetD32Async(char* to, unsigned v, std::size_t n, P) { return NOTE, 
 
 API int cuModuleLoadDataEx(P* m, const char* text, unsigned, P, P) {
   NOTE;
-  auto* found = new Module;
-  for (const char* at = std::strstr(text, ".entry "); at != nullptr; at = std::strstr(at, ".entry ")) {
-    at += 7;
-    const char *open = std::strchr(at, '('), *close = std::strchr(at, ')');
-    Function f{std::string(at, std::strcspn(at, "( \n")), {}};
-    for (const char* p = std::strstr(open, ".param ."); p != nullptr && p < close; p = std::strstr(p + 8, ".param ."))
-      f.sizes.push_back(std::strncmp(p + 9, "64", 2) == 0 ? 8 : 4);
-    found->functions[f.name] = f;
-    at = close;
+  std::unique_ptr<Module> found;
+  try {
+    found = ptx::load(text, check);
+  } catch (const ptx::Fault& e) {
+    return std::fprintf(stderr, "%s\n", e.what()), e.status;
   }
-  return *m = found, 0;
+  std::lock_guard<std::recursive_mutex> lock(mutex);
+  for (auto& [name, data] : found->text.data) blocks[data.bytes.get()] = data.size;
+  return *m = found.release(), 0;
 }
-API int cuModuleUnload(P m) { return delete static_cast<Module*>(m), 0; }
+API int cuModuleUnload(P m) {
+  std::lock_guard<std::recursive_mutex> lock(mutex);
+  for (auto& [name, data] : static_cast<Module*>(m)->text.data) blocks.erase(data.bytes.get());
+  return delete static_cast<Module*>(m), 0;
+}
 API int cuModuleGetFunction(P* f, P m, const char* name) {
-  auto& all = static_cast<Module*>(m)->functions;
+  auto& all = static_cast<Module*>(m)->kernels;
   const auto it = all.find(name);
-  return it == all.end() ? kNotFound : (*f = &it->second, 0);
+  return it == all.end() ? kNotFound : (*f = it->second.get(), 0);
 }
 API int cuModuleGetGlobal_v2(P*, std::size_t*, P, const char*) { return kNotFound; }
 API int cuFuncSetAttribute(P, int, int) { return 0; }
-API int cuLaunchKernel(P f, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, P, void** arguments, void**) {
-  return NOTE, launch_of(f, arguments).run();
+API int cuLaunchKernel(P f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared, P, void** arguments, void**) {
+  return NOTE, launch_of(f, {gx, gy, gz}, {bx, by, bz}, shared, arguments).run();
 }
 API int cuLaunchHostFunc(P, void (*f)(void*), void* data) { return NOTE, f(data), 0; }
 
@@ -243,7 +262,8 @@ API int cuLaunchHostFunc(P, void (*f)(void*), void* data) { return NOTE, f(data)
 
 struct KernelParams {
   P function;
-  unsigned grid[3], block[3], shared;
+  ptx::Dims grid, block;
+  unsigned shared;
   void **arguments, **extra;
 };
 struct Side {
@@ -280,7 +300,7 @@ API int cuGraphLaunch(P e, P) {
   return 0;
 }
 API int cuGraphAddKernelNode(P* node, P g, const P*, std::size_t, const KernelParams* p) {
-  return add(node, g, {0, launch_of(p->function, p->arguments), nullptr, nullptr, 0, 0, 0});
+  return add(node, g, {0, launch_of(p->function, p->grid, p->block, p->shared, p->arguments), nullptr, nullptr, 0, 0, 0});
 }
 API int cuGraphAddMemcpyNode(P* node, P g, const P*, std::size_t, const CopyParams* p, P) {
   return add(node, g, {1, {}, p->to.at(), p->from.at(), p->width, 0, 0});

@@ -1,25 +1,20 @@
 """Programs for NVIDIA GPUs as CUDA graphs, without a GPU: a library that stands in for CUDA's.
 
-IREE's own driver runs over it, in a process of its own. Its kernels are not the program's, but
-equal launches on equal memory give equal bytes: what a graph leaves out or reorders is seen.
+IREE's own driver runs over it, in a process of its own, and kernels run from their PTX: what a
+graph leaves out or reorders is seen.
 """
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import mgx_mlir
-from mgx_mlir.targets import emulator_build
+from tests.runtime import cuda_library
 from tests.support.models import parsed
 
-SOURCE = Path(__file__).with_name("cuda_stand_in.cpp")
 FIXED = """(float[4,64] x) => (float[4,64] y, float[4,64] z)
     { a = MatMul (x, w) b = Softmax (a) y = Mul (b, x) z = MatMul (y, w) }"""
 OPEN = "(float[rows,4] x) => (float[rows,4] y) { a = Softmax (x) y = Mul (a, x) }"
@@ -54,16 +49,8 @@ fixed, open_, loop = (f"{sys.argv[1]}/{n}.mxr" for n in ("fixed", "open", "loop"
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The library, under both of its names, and three programs."""
+    """Three programs."""
     made = tmp_path_factory.mktemp("cuda")
-    command = [*emulator_build.compiler(), "-std=c++17", "-O1", "-shared", "-fPIC", "-w",
-               "-fvisibility=hidden", str(SOURCE), "-Wl,-soname,libcuda.so.1", "-Wl,-Bsymbolic",
-               "-ldl", "-o", str(made / "libcuda.so.1")]  # fmt: skip
-    try:
-        subprocess.run(command, check=True)
-    except OSError:
-        pytest.skip("no C++ compiler")
-    (made / "libcuda.so").symlink_to("libcuda.so.1")
     weights = "<float[64,64] w = {" + ", ".join(str(i % 7) for i in range(4096)) + "}>"
     texts = {"fixed": FIXED.replace("=> (", "=> (", 1), "open": OPEN, "loop": LOOP}
     texts["fixed"] = FIXED.replace("\n    {", f"\n    {weights} {{")
@@ -75,13 +62,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def ran(folder: Path, text: str) -> list[dict[str, Any]]:
     """Run lines of Python over the stand-in; what they say."""
-    path = os.pathsep.join(filter(None, (str(folder), os.environ.get("LD_LIBRARY_PATH"))))
-    done = subprocess.run(
-        [sys.executable, "-c", HEAD + text, str(folder)], capture_output=True, text=True,
-        env={**os.environ, "LD_LIBRARY_PATH": path}, timeout=300,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    return cuda_library.ran(cuda_library.built(), HEAD + text, str(folder))
 
 
 def test_a_call_is_one_launch(folder: Path) -> None:
