@@ -42,7 +42,9 @@ SUITE_PASSES = 900
 
 @dataclass(frozen=True)
 class Figure:
-    """One measured figure beside its limit. `ok` None: could not be measured, `figure` says why."""
+    """One measured figure and its limit. `ok` is None if it could not be measured; `figure` says
+    why.
+    """
 
     check: str
     subject: str
@@ -55,7 +57,7 @@ Figures = Iterator[Figure]
 
 
 def child(script: str, *arguments: str, cache: Path | None = None, timeout: float = 1200) -> Ran:
-    """Run a Python script text in a fresh process, with a compile cache of its own."""
+    """Run a Python script in a fresh process with its own compile cache."""
     environment = {"PYTHONPATH": str(ROOT)}
     if cache is not None:
         environment["MGX_CACHE_DIR"] = str(cache)
@@ -73,7 +75,7 @@ def failure_of(ran: Ran) -> str:
 
 
 def files(options: argparse.Namespace) -> list[Path]:
-    """The torch-exported models asked for; one that is missing is an error with its remedy."""
+    """Return the requested torch-exported models; a missing one is an error with its remedy."""
     names = options.only.split(",") if options.only else list(JUDGED)
     exporters = options.exporters.split(",")
     found = [options.models / f"{name}_{e}.onnx" for name in names for e in exporters]
@@ -107,9 +109,9 @@ print(json.dumps({"errors": errors, "spread": spread, "stats": program.stats.kno
 
 
 def compare(check: str, subject: str, path: Path, cache: Path, varied: bool = True) -> Figure:
-    """The largest relative error over the outputs of one model against onnxruntime.
+    """Return the largest relative error over the outputs of one model against onnxruntime.
 
-    `varied`: the outputs must differ among themselves, else agreement would mean little.
+    `varied`: the outputs must differ among themselves, else agreement would prove little.
     """
     ran = child(COMPARE, str(path), cache=cache)
     if ran.code:
@@ -145,13 +147,13 @@ def check_light(options: argparse.Namespace, cache: Path) -> Figures:
 
 
 def driver(*arguments: str, cache: Path) -> Ran:
-    """mgx-driver in a fresh process."""
+    """Run mgx-driver in a fresh process."""
     script = "import sys; from mgx_mlir.tools.driver.main import main; sys.exit(main())"
     return child(script, *arguments, cache=cache)
 
 
 def check_verify(options: argparse.Namespace, cache: Path) -> Figures:
-    """`mgx-driver verify` and `verify --ort` end with 0."""
+    """Check that `mgx-driver verify` and `verify --ort` end with 0."""
     for path in files(options):
         for extra in ((), ("--ort",)):
             ran = driver("verify", "--onnx", str(path), "--cpu", *extra, cache=cache)
@@ -161,7 +163,7 @@ def check_verify(options: argparse.Namespace, cache: Path) -> Figures:
 
 
 def check_compile(options: argparse.Namespace, cache: Path) -> Figures:
-    """BERT-base: what our own stages take of a first compile, and what a second one takes."""
+    """Measure our own stages' share of BERT-base's first compile, and the second compile."""
     for exporter in options.exporters.split(","):
         path = options.models / f"bert_base_{exporter}.onnx"
         with tempfile.TemporaryDirectory(dir=cache) as empty:
@@ -225,7 +227,7 @@ assert np.isfinite(out).all() and out.std() > 0
 
 
 def make_large_model(path: Path, layers: int = 8, width: int = 3968) -> int:
-    """A chain of MatMul and Relu with 500 MB of float32 weights; returns their bytes."""
+    """Make a chain of MatMul and Relu with 500 MB of float32 weights; return their bytes."""
     import numpy as np
     import onnx
     from onnx import TensorProto, helper, numpy_helper
@@ -260,7 +262,7 @@ def check_import(options: argparse.Namespace, cache: Path) -> Figures:
 
 
 def check_flip(options: argparse.Namespace, cache: Path) -> Figures:
-    """The largest element of one weight with its sign flipped on one side is noticed."""
+    """Check that verify notices a flipped sign of the largest element of one weight."""
     import onnx
 
     from benchmarks.flip import flip

@@ -1,13 +1,12 @@
-"""Shows that a change of the compiler's code changes nothing that it makes, and what it costs.
+"""Compares the programs that two checkouts compile, byte by byte, and the compile time.
 
     python benchmarks/artefacts.py --tree ../before --out before.json
     python benchmarks/artefacts.py --against before.json
 
-Twenty models, some with dynamic dims, are compiled for a CPU or a GPU without the cache. Compared
-are the text of the program after the passes, the module of the backend byte by byte, and the
-seconds of this process's processor time, which the backend is not in (the least of some runs).
-Status 1 where bytes differ. The backend runs on one thread: on several it makes one of two modules
-of some programs.
+Twenty models, some with dynamic dims, are compiled for a CPU or a GPU without the cache. It
+compares the program's text after the passes, IREE's module byte by byte, and the CPU seconds of
+this process without IREE (the minimum of several runs). Exit code 1 if bytes differ. IREE runs on
+one thread: on several threads some programs have two possible modules.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ Case = tuple[str, Callable[[], bytes], dict[str, Any]]
 
 
 def cases() -> Iterator[Case]:
-    """The models: a name, its bytes, and the options of compile."""
+    """Return the models: a name, its bytes, and the options of compile."""
     from tests.emulator.blocks import BLOCKS as built
     from zoo import made
 
@@ -62,7 +61,7 @@ def cases() -> Iterator[Case]:
 
 
 def measure(rounds: int, only: str) -> dict[str, dict[str, Any]]:
-    """What each model becomes: digests of its text and module, and the seconds of our part."""
+    """Compile each model: digests of its text and module, and the CPU seconds of our part."""
     import mgx_mlir
 
     found: dict[str, dict[str, Any]] = {}

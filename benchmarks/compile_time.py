@@ -1,18 +1,17 @@
-"""What a cold compile costs on the cpu target: CPU seconds by stage, and peak memory.
+"""Cost of a cold compile on the cpu target: CPU seconds by stage, and peak memory.
 
     python benchmarks/compile_time.py resnet50.onnx bert_base.onnx --passes --json out.json
     python benchmarks/compile_time.py resnet50.onnx --workers 1 2 16
     python benchmarks/compile_time.py resnet50.onnx --engines onnxruntime openvino
 
-Each model is compiled in a process of its own, without the cache. CPU seconds stand on a busy
-machine, which seconds of the clock do not. "start" is Python with the package imported; "IREE" is
-the backend's processes with all their threads; memory is that of all processes at once.
---workers says what the clock would show on an idle machine with as many workers, by a model of the
-phases: the caller's CPU time, and each request to a worker with its CPU time, which begins no
-earlier than the caller had made it. The first free worker takes the next request in order. With
---engines each engine of `engines.py` is imported, takes the model and makes its first call in a
-process of its own: seconds of the clock and of CPU, and peak memory. inductor takes models by the
-names of `models.py`.
+Each model is compiled in its own process, without the cache. CPU seconds are valid on a busy
+machine, unlike wall time. "start" is Python with the package imported; "IREE" is IREE's processes
+with all their threads; memory is the peak sum over all processes. --workers estimates the wall time
+on an idle machine with that many workers, from the caller's CPU time and the CPU time of each
+request to a worker. A request begins no earlier than the caller made it, and the first free worker
+takes the next one. With --engines each engine of `engines.py` is imported, takes the model and
+makes its first call in a process of its own: seconds of the clock and of CPU, and peak memory.
+inductor takes models by the names of `models.py`.
 """
 
 from __future__ import annotations
@@ -33,11 +32,11 @@ sys.path.insert(0, str(ROOT))
 from benchmarks.engines import ENGINES  # noqa: E402
 from benchmarks.measure import run_measured, write_json  # noqa: E402
 
-Figures: TypeAlias = tuple[dict[str, Any], list[str]]  # and the lines of their table
-KERNELS = ("kernels", "library")  # requests to workers that wait for kernels alone
+Figures: TypeAlias = tuple[dict[str, Any], list[str]]  # the figures, and the lines of their table
+KERNELS = ("kernels", "library")  # requests to workers that compile kernels
 STAGES = ("start", "import", "passes", "lowering", "iree", "rest")
 
-# runs in a process of its own: argv is the model
+# runs in its own process: argv is the model
 COMPILE = """
 import json, resource, sys, time
 import mgx_mlir
@@ -111,7 +110,7 @@ print(json.dumps({
 }))
 """
 
-# runs in a process of its own: argv is the engine, the model, and its inputs
+# runs in its own process: argv is the engine, the model, and its inputs
 FIRST_CALL = """
 import json, resource, sys, time
 from pathlib import Path
@@ -136,7 +135,7 @@ ENVIRONMENT = {"MGX_CACHE": "0", "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECO
 
 
 class Table:
-    """A table of Markdown, printed row by row; `lines` has all of it."""
+    """A Markdown table, printed row by row; `lines` has all rows."""
 
     def __init__(self, head: Sequence[str]) -> None:
         self.lines: list[str] = []
@@ -153,7 +152,7 @@ class Table:
 
 
 def write_part(page: Path, part: str, lines: Sequence[str]) -> None:
-    """Put a table into a page, between two comments that name it."""
+    """Write a table into a page, between two comments with its name."""
     begin, end = f"<!-- {part}: begin -->", f"<!-- {part}: end -->"
     before, found, rest = page.read_text().partition(begin)
     after = rest.partition(end)[2]
@@ -163,7 +162,7 @@ def write_part(page: Path, part: str, lines: Sequence[str]) -> None:
 
 
 def first_call(engine: str, model: Path, inputs: Path, folder: Path) -> dict[str, float]:
-    """Import an engine, compile and call once in a fresh process: seconds, and peak bytes."""
+    """Import an engine, compile and call once in a fresh process; return seconds and peak bytes."""
     arguments = [engine, str(model.absolute()), str(inputs)]
     ran = run_measured(
         [sys.executable, "-c", FIRST_CALL, *arguments],
@@ -215,7 +214,8 @@ def compiled(model: Path) -> dict[str, Any]:
 
 
 def modelled(found: dict[str, Any], workers: int) -> tuple[float, float]:
-    """Seconds of the kernels' part, and of the whole compile, with so many workers, by the model.
+    """Return estimated seconds of the kernels' part, and of the whole compile, with so many
+    workers.
 
     The kernels' part is from the first library that the caller makes to the end of the last one.
     """
@@ -232,7 +232,7 @@ def modelled(found: dict[str, Any], workers: int) -> tuple[float, float]:
 
 
 def workers_table(models: Sequence[Path], counts: Sequence[int]) -> Figures:
-    """Print seconds by the model for each count of workers; return the figures."""
+    """Print estimated seconds for each number of workers; return the figures."""
     heads = [f"{part} with {n}, s" for part in ("kernels", "compile") for n in counts]
     table = Table(("model", "libraries", "their CPU s", "longest", *heads))
     all_found: dict[str, Any] = {}

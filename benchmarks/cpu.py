@@ -5,12 +5,12 @@
     python benchmarks/cpu.py bert_base --dynamic --at batch=1,sequence=64 --at batch=4,sequence=128
 
 MODEL is a file, or a name of benchmarks/models.py (made on first use, which needs torch). All
-engines run in one process, numpy in and numpy out, each in blocks of its own between which the
-process rests; the figures are medians over blocks, and go on until the ratios are known to a
-twentieth. With one thread CPU time is compared. Only rounds in which all engines got their cores
-count, and a row without six of them is not valid. Compiling is timed and its memory measured in a
-process of its own, with an empty cache. With --dynamic a model is compiled once with its dims
-dynamic and called at each size of --at. Exit code 1 if a row is wrong or not valid.
+engines run in one process, numpy in and numpy out, in separate blocks with pauses between them. The
+figures are medians over blocks, measured until the ratios are known to 5 %. With one thread CPU
+time is compared. Only rounds in which all engines had their cores count, and a row needs six of
+them. Compile time and memory are measured in a separate process, with an empty cache. With
+--dynamic a model is compiled once with dynamic dims and called at each size of --at. Exit code 1 if
+a row is wrong or not valid.
 """
 
 from __future__ import annotations
@@ -90,7 +90,9 @@ print(json.dumps({"seconds": seconds, "stats": program.stats.known()}, default=s
 
 
 def compile_apart(path: Path, threads: int, cache: str) -> dict[str, Any]:
-    """Compile in a fresh process into `cache`: seconds, stats, peak memory of all processes."""
+    """Compile in a fresh process into `cache`; return seconds, stats, peak memory of all
+    processes.
+    """
     ran = run_measured(
         [sys.executable, "-c", COMPILE_ONLY, str(path), str(threads)],
         environment={"MGX_CACHE_DIR": cache, "PYTHONPATH": str(ROOT)},
@@ -108,7 +110,7 @@ def measure(
     engines: list[str],
     options: argparse.Namespace,
 ) -> list[Row]:
-    """Compile apart, then all engines against each other here, at each size."""
+    """Compile in a separate process, then compare all engines here, at each size."""
     with tempfile.TemporaryDirectory(prefix="mgx-bench-") as cache:
         compiled = compile_apart(path, options.threads, cache)
         os.environ["MGX_CACHE_DIR"] = cache
@@ -130,7 +132,7 @@ def _measured(
         try:
             made = ENGINES[engine](path, inputs, options.threads, name)
             made()
-        except Exception as error:  # another engine may refuse a model in any way
+        except Exception as error:  # other engines may refuse a model with any exception
             failed[engine] = f"{type(error).__name__}: {error}"[:300]
         else:
             calls[engine] = made
@@ -174,7 +176,7 @@ def inputs_at(path: Path, size: dict[str, int]) -> dict[str, np.ndarray]:
 
 
 def model_path(name: str, folder: Path, exporter: str, dynamic: bool) -> Path:
-    """A file as given, or the export of a named model under `folder`, made where it is missing."""
+    """Return a file as given, or the export of a named model under `folder`, made if missing."""
     if name.endswith(".onnx") or os.sep in name:
         path = Path(name)
         if not path.exists():
@@ -183,7 +185,7 @@ def model_path(name: str, folder: Path, exporter: str, dynamic: bool) -> Path:
     path = folder / f"{name}_{exporter}{'_dynamic' if dynamic else ''}.onnx"
     if not path.exists():
         command = [sys.executable, str(ROOT / "benchmarks/models.py"), name, "--out", str(folder)]
-        # torch stays out of this process: it brings a thread pool of its own
+        # torch stays out of this process, because it has its own thread pool
         command += ["--exporter", exporter, *(["--dynamic"] if dynamic else [])]
         made = subprocess.run(command, capture_output=True, text=True)
         if made.returncode or not path.exists():
@@ -222,7 +224,7 @@ def show(rows: list[Row]) -> None:
         for engine, why in row.failed.items():
             print(f"{row.model}: {engine}: {why}")
     if not all(row.valid for row in rows):
-        print("not valid: other programs held the cores")
+        print("not valid: other programs used the cores")
 
 
 def _cell(row: Row, figure: Figure | None) -> str:
@@ -258,7 +260,7 @@ def plot(rows: list[Row], path: Path) -> None:
 
 
 def sizes_of(given: list[str]) -> list[dict[str, int]]:
-    """[batch=1,sequence=64, ...] -> sizes; one empty one where none is given"""
+    """Parse [batch=1,sequence=64, ...] to sizes; one empty size without any."""
     pairs = [[part.split("=") for part in one.split(",")] for one in given]
     return [{symbol: int(extent) for symbol, extent in one} for one in pairs] or [{}]
 

@@ -4,15 +4,14 @@
     python benchmarks/decode.py --size 1b --weights int4 --threads 2 --past 1024
     python benchmarks/decode.py --in-place --past 4095           # caches that both engines share
 
-A step takes the embedding of one token and the keys and values of those before it, and gives logits
-and the longer cache: a new one, or with `--in-place` the caches have a row for the new token, and
-are input and result of a step in one memory. Weights of few bits are MatMulNBits, blocks of 32,
-accuracy_level 0 and, as `int4-rounded`, 4: onnxruntime then rounds activations to 8 bits, which the
-cpu target does not.
+A step takes the embedding of one token and the keys and values of earlier tokens, and returns
+logits and the extended cache. With `--in-place` the caches have a row for the new token and are
+updated in place. Weights of few bits are MatMulNBits in blocks of 32, with accuracy_level 0, or 4
+as `int4-rounded`: onnxruntime then rounds activations to 8 bits, which the cpu target does not.
 Both engines run in one process, in blocks between which it rests; with one thread CPU time is
-compared, else wall clock; a figure is the median over blocks. With one thread a sum of an array
-in large pages goes with them: what a step has to read, weights and caches, by its time, as a part
-of what that sum reads.
+compared, else wall clock; a figure is the median over blocks. With one thread the sum of an array
+in large pages is timed too: the last figure is a step's bytes (weights and caches) per second, as a
+share of that sum's.
 """
 
 from __future__ import annotations
@@ -69,7 +68,7 @@ class Decoder:
 
     def __init__(self, shape: Shape, weights: str, past: int, *, in_place: bool = False) -> None:
         self.shape, self.past = shape, past
-        self.rows = past + 1 if in_place else past  # of the caches that come in
+        self.rows = past + 1 if in_place else past  # rows of the input caches
         self.bits, self.level = BITS[weights], 4 if weights == "int4-rounded" else 0
         self.nodes: list[onnx.NodeProto] = []
         self.constants: list[onnx.TensorProto] = []
@@ -96,7 +95,7 @@ class Decoder:
             return self.node("MatMul", [x, self.constant(f"{name}.w", w * depth**-0.5)], name)
         dims = (columns, depth // BLOCK, BLOCK * self.bits // 8)
         w = self.constant(f"{name}.w", self.random.integers(0, 256, dims, np.uint8))
-        spread = 0.29 * 2**self.bits  # of uniform codes
+        spread = 0.29 * 2**self.bits  # standard deviation of uniform codes
         scales = self.random.uniform(0.5, 1.5, columns * dims[1]).astype(np.float32)
         s = self.constant(f"{name}.s", (scales * depth**-0.5 / spread).astype(np.float32))
         form = {"K": depth, "N": columns, "bits": self.bits, "block_size": BLOCK}
@@ -148,8 +147,8 @@ class Decoder:
 
 
 def bound(peer: Any, feeds: dict[str, np.ndarray], present: dict[str, str]) -> Any:
-    """Return a binding of onnxruntime in which a cache is input and result in one memory."""
-    import onnxruntime  # the oracle, which a reader of the models needs not
+    """Return a binding of onnxruntime in which a cache is input and result in the same memory."""
+    import onnxruntime  # the oracle, which readers of the models do not need
 
     binding = peer.io_binding()
     for name, array in feeds.items():

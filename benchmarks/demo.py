@@ -2,8 +2,8 @@
 
     python benchmarks/demo.py [--out DIR] [--model FILE] [--print]
 
-Runs mgx-driver's commands, and prints what they found in 13 lines of 80 columns; listings and
-reports go to files. Exit code: that of the first command that fails.
+Runs mgx-driver's commands, and prints their results in 13 lines of 80 columns; listings and reports
+go to files. Exit code: that of the first command that fails.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ ERRORS = 12  # lines of a failed command that are shown
 
 
 class FailedError(Exception):
-    """A command that ended with another status than 0."""
+    """Raised when a command ends with a status other than 0."""
 
 
 class Demo:
@@ -47,7 +47,7 @@ class Demo:
         return self.out / f"{self.name}{suffix}"
 
     def driver(self, command: str, *options: str) -> str:
-        """Run mgx-driver on the model; what it printed on stdout."""
+        """Run mgx-driver on the model; return its stdout."""
         line = [command, str(self.model), "--cpu", *options]
         return self.run(
             [sys.executable, "-m", "mgx_mlir.tools.driver", *line], ["mgx-driver", *line]
@@ -79,7 +79,7 @@ class Demo:
         print(f"{', '.join(filter(None, parts)):<{WIDTH - len(right)}}{right}")
 
     def step(self, at: int, what: str, subject: str, text: str, verdict: str = "") -> None:
-        """Print a step's line; the text is cut where it would be too wide."""
+        """Print a step's line, cut to the width."""
         head = f"{at}/5 {what:<8} {subject[:20]:<20}  "
         sys.stdout.write(f"{head}{text[: WIDTH - len(head) - 5]:<{WIDTH - len(head) - 5}} ")
         tones: dict[str, Tone] = {"PASS": "good", "ok": "good", "FAIL": "bad"}
@@ -129,7 +129,9 @@ class Demo:
         print(f"    slowest: {', '.join(names)}")
 
     def layer(self, kernel: dict[str, Any]) -> str:
-        """The node that a kernel is named after: its convolution or matmul, else its first."""
+        """Return the node that a kernel is named after: its convolution or matmul, else its
+        first.
+        """
         nodes = kernel["nodes"] or [kernel["name"]]
         return next((n for n in nodes if n in self.anchors), nodes[0])
 
@@ -142,7 +144,7 @@ class Demo:
         print(f"Next:  mgx-driver compile {model} --gpu --arch gfx942"[:WIDTH])
         print(f"       mgx-driver verify {model} --cpu --fp16"[:WIDTH])
         print(f"       mgx-driver run {model} --cpu --save-outputs y.npz"[:WIDTH])
-        print("       docs/index.md says what there is to read"[:WIDTH])
+        print("       docs/index.md lists the documentation"[:WIDTH])
 
 
 def _bytes(path: Path) -> str:
@@ -152,7 +154,7 @@ def _bytes(path: Path) -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    parser.add_argument("--out", default="models", help="where the files go (default: models)")
+    parser.add_argument("--out", default="models", help="folder of the files (default: models)")
     parser.add_argument("--model", help="an ONNX file of yours (default: ResNet-50 is made)")
     parser.add_argument("--print", action="store_true", help="print what the commands print, too")
     given = parser.parse_args()

@@ -1,9 +1,10 @@
-"""Counts what a compiled program launches: kernels as IREE counts them, beside those printed.
+"""Counts the launches of a compiled program: IREE's kernels, next to the printed ones.
 
     python benchmarks/dispatches.py MODEL.onnx ... --target cpu [--arch gfx942] [--layers 12]
 
-Launches that only pack operands for a dot are listed apart, as are copies and fills, which are no
-dispatches. With --layers, the kernels that every layer has: those whose number is a multiple of it.
+Launches that only pack operands for a dot are listed separately; copies and fills are no
+dispatches. With --layers, it counts the kernels that every layer has: those whose number is a
+multiple of it.
 """
 
 from __future__ import annotations

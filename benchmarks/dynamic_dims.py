@@ -1,4 +1,4 @@
-"""Compares programs with dynamic dims to those of fixed dims: kernels, and time by onnxruntime's.
+"""Compares programs with dynamic and with static dims: kernels, and time relative to onnxruntime.
 
     python benchmarks/dynamic_dims.py bert cnn --rounds 7
 
@@ -54,7 +54,7 @@ def launches(program: Any) -> int:
 
 @dataclass(frozen=True)
 class Pair:
-    """A model at one size: its dynamic and its fixed program, and onnxruntime's session."""
+    """A model at one size: its dynamic and its static program, and onnxruntime's session."""
 
     opened: Any
     fixed: Any

@@ -63,7 +63,7 @@ def openvino(path: Path, inputs: Inputs, threads: int, name: str) -> Call:
 
 
 def openvino_default(path: Path, inputs: Inputs, threads: int, name: str) -> Call:
-    """OpenVINO in the type that it chooses: bf16 where the processor multiplies it."""
+    """OpenVINO in the type that it chooses: bf16 if the CPU multiplies it."""
     return _openvino(path, inputs, threads)
 
 

@@ -1,11 +1,11 @@
-"""Makes a copy of a model with one weight element of the other sign, to see that it is noticed.
+"""Makes a copy of a model with the sign of one weight element flipped, which verify must notice.
 
     python benchmarks/flip.py model.onnx flipped.onnx
     mgx-driver verify --cpu model.onnx --against flipped.onnx     # has to end with 1
 
-The weight is that of the first convolution or matrix product, or of the one asked for; the element
-is its largest. Far inside a net of residual sums one element may move the outputs less than
-rounding does (GPT-2's query weights: 1e-6 of the largest), and then no comparison can notice it.
+The weight is that of the first convolution or matmul, or of the chosen one; the element is its
+largest. Deep inside a residual network one element may move the outputs less than rounding does
+(GPT-2's query weights: 1e-6 of the largest), and then no comparison can notice it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ THROUGH = ("Transpose", "Reshape", "Identity", "Cast", "Unsqueeze", "Squeeze")
 
 @dataclass(frozen=True)
 class Flip:
-    """What was changed: the node, its weight, the element and its value before."""
+    """The change: the node, its weight, the element and its value before."""
 
     node: str
     weight: str
@@ -39,7 +39,7 @@ class Flip:
 
 
 def weight_of(node: NodeProto, graph: GraphProto) -> TensorProto | None:
-    """The initializer that a product multiplies with, read through shape changes."""
+    """Return the initializer that a matmul or convolution multiplies by, through shape changes."""
     tensors = {tensor.name: tensor for tensor in graph.initializer}
     made = {output: maker for maker in graph.node for output in maker.output}
     for name in (node.input[1], node.input[0]):
@@ -60,7 +60,7 @@ def flip(path: Path, out: Path, product: int = 0) -> Flip:
             if tensor is not None:
                 found.append((node, tensor))
     if product >= len(found):
-        raise ValueError(f"{path} has {len(found)} convolutions and products with stored weights")
+        raise ValueError(f"{path} has {len(found)} convolutions and matmuls with stored weights")
     node, tensor = found[product]
     weight = numpy_helper.to_array(tensor).copy()
     index = np.unravel_index(np.abs(weight).argmax(), weight.shape)

@@ -5,8 +5,9 @@
     python benchmarks/fuzz.py --seeds 1000 --variant ref,passes,shuffled   # no compiles
     python benchmarks/fuzz.py --seeds 1000 --special       # with NaN and infinities
 
-Each graph is drawn from its seed, judged in a process with limits, and made small where it fails;
-what fails alike is reported once, its model written to --out. Exit code 1 where anything is wrong.
+Each graph is drawn from its seed, judged in a process with limits, and reduced if it fails.
+Failures with the same cause are reported once, with a model written to --out. Exit code 1 if
+anything is wrong.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from benchmarks.fuzzing.tasks import Task, case_of  # noqa: E402
 
 @dataclass
 class Report:
-    """What came of all graphs."""
+    """Results of all graphs."""
 
     graphs: int = 0
     nodes: int = 0

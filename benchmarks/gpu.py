@@ -1,12 +1,11 @@
-"""Compiles models for AMD GPUs and counts what the files hold, beside the CPU build.
+"""Compiles models for AMD GPUs and counts the kernels in the files, next to the CPU build.
 
     python benchmarks/gpu.py MODEL.onnx... [--arch gfx942,gfx1100] [--spills]
 
-No GPU is needed. For each model and architecture: code objects' kernels, dispatches of one call,
-dispatches of the CPU build (the launches that data tiling adds there for packing stand apart), what
-would run on the host, kernels with spilled registers. Exit code 0: every launched kernel is in a
-code object, none on the host, and the counts are those of the CPU build; 1: not so; 2: a model did
-not compile.
+No GPU is needed. For each model and architecture it prints kernels in code objects, dispatches of
+one call, dispatches of the CPU build (packing launches of data tiling separately), kernels on the
+host, and kernels with spilled registers. Exit code 0: every launched kernel is in a code object,
+none on the host, and the counts equal the CPU build's; 1: not so; 2: a model did not compile.
 """
 
 from __future__ import annotations

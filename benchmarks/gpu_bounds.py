@@ -1,4 +1,5 @@
-"""Bounds on a model's time on an AMD GPU, by what emulated calls execute: IREE alone, and mgx_mlir.
+"""Lower bounds on a model's time on an AMD GPU, from the instructions of emulated calls: IREE
+alone, and mgx_mlir.
 
     python benchmarks/gpu_bounds.py MODEL.onnx [--arch gfx942] [--form plain sliced ours]
 

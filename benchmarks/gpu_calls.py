@@ -1,7 +1,8 @@
-"""Cost of a call beyond its kernels on a GPU: torch.compile, the program, the launch alone.
+"""Cost of a GPU call beyond its kernels: torch.compile, the program, the launch alone.
 
-All take turns in one process, on one `nn.Linear` of 64 x 64 and 4 rows in f16: a call that is
-waited for, and a call's share of 200 in a row, which the host bounds.
+All are measured in one process, interleaved, on one `nn.Linear` of 64 x 64 and 4 rows in f16: the
+latency of a synchronous call, and the mean of 200 asynchronous calls in a row, which the host
+bounds.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Runs all that is asked of a GPU in one command, and writes one file to send.
+"""Runs all GPU checks and benchmarks in one command, and writes one file to send.
 
     python -m benchmarks.gpu_device                      # compile, run, write gpu-device.json
     python -m benchmarks.gpu_device --prepare FOLDER --arch sm_90,gfx942      # anywhere
@@ -7,8 +7,8 @@
 Parts: edges, programs and families (right or wrong), memory, sizes (drawn ones, TopK), torch,
 compiler (torch.compile and the APIs, where the compiler is installed), launches, calls (what
 torch.compile costs), models (times beside torch), sanitizer (NVIDIA's compute-sanitizer over kernel
-families), faults, doctor. Each is a process of its own with a limit, and its lines are in the file
-as they come: a device that is lost takes no result along. 8 minutes at most, without the compile.
+families), faults, doctor. Each runs in its own process with a time limit, and writes its lines to
+the file at once, so that a lost device loses no result. 8 minutes at most, without the compile.
 Exit code 0: all is right; 1: something is wrong, and the file says what; 2: there is no device.
 """
 
@@ -31,14 +31,14 @@ from typing import Any
 from mgx_mlir.hardware.machine import available_cpus
 from mgx_mlir.targets.devices import gpu_devices, why_no_device
 
-# seconds of each part at most; together with the models, which run beside one another, 8 minutes
+# time limit of each part in seconds; with the models, which run in parallel, 8 minutes
 LIMITS = {
     "memory": 60, "sizes": 60, "torch": 60, "compiler": 90, "edges": 90, "programs": 60,
     "families": 60, "sanitizer": 90, "launches": 40, "calls": 60, "models": 240, "doctor": 60,
     "faults": 30,
 }  # fmt: skip
 MOST = 480.0  # seconds of all parts
-_LAST = 25.0  # seconds of them for what comes last
+_LAST = 25.0  # seconds reserved for the last part
 CHECKS = ("memory", "sizes", "torch", "compiler", "edges", "programs", "families", "launches",
           "calls")  # fmt: skip
 SANITIZED = ("gemm-f16-0", "softmax-f32-0", "layernorm-f16-0", "convolution-f16-0",
@@ -58,7 +58,7 @@ class Report:
         }  # fmt: skip
 
     def add(self, part: str, rows: list[dict[str, Any]]) -> None:
-        """Keep the rows of a part."""
+        """Append the rows of a part."""
         self.parts.setdefault(part, []).extend(rows)
         self._path.write_text(json.dumps({**self.head, "parts": self.parts}, indent=0))
 
@@ -144,7 +144,7 @@ def run(
         print(f"models: {summary(report.parts['models'])}", flush=True)
     if "doctor" in parts:
         report.add("doctor", doctor(left("doctor")))
-    if "faults" in parts:  # last: on some drivers it takes the device along
+    if "faults" in parts:  # runs last: on some drivers it makes the device unusable
         report.add("faults", ran([*part, "faults", str(folder)], left("faults")))
     report.add("all", [{"s": round(time.monotonic() - start, 1)}])
     rows = [row for each in report.parts.values() for row in each]

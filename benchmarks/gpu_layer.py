@@ -3,11 +3,11 @@
     python benchmarks/gpu_layer.py [--arch gfx942] [--type f16] [--length 2048 1] [--triton] [-o F]
 
 The layer: RMS norm, queries, keys and values of 32 heads of 128, rotary embedding, causal attention
-(or, of one row, attention over a cache of 2,048), output, norm, SwiGLU of 11,008, residuals. Bounds
-are of compiled code (`targets/kernel_time.py`); nothing is run. `--triton` compiles Triton's
-kernels of the same products and the same attention (`benchmarks/triton_bounds.py`), and compares
-the sums; products that are one kernel in ours are two or three of Triton's, or one, whichever is
-less.
+(for one row, attention over a cache of 2,048), output, norm, SwiGLU of 11,008, residuals. Bounds
+are computed from compiled code (`targets/kernel_time.py`); nothing is run. `--triton` compiles
+Triton's kernels of the same matmuls and the same attention (`benchmarks/triton_bounds.py`), and
+compares the sums. Matmuls that are one kernel in ours are two or three of Triton's, or one,
+whichever is less.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ KINDS = {
     "f16": (TensorProto.FLOAT16, np.float16),
     "bf16": (TensorProto.BFLOAT16, ml_dtypes.bfloat16),
 }
-# dots of a layer by columns and depth: in Triton's hands those of one line are one or several
+# dots of a layer by columns and depth; in Triton those of one line are one or several kernels
 DOTS = (((3 * WIDTH, WIDTH), 3), ((WIDTH, WIDTH), 1), ((2 * INNER, WIDTH), 2), ((WIDTH, INNER), 1))
 _PRODUCT = re.compile(r"_matmul|_matvec|_dot|_contract|_\d+x\d+x\d+_b?f16xb?f16xf32")
 
@@ -77,7 +77,7 @@ class Layer:
         return self.const(np.asarray(values, np.int64))
 
     def weight(self, rows: int, columns: int) -> str:
-        turned = np.roll(self.drawn, len(self.constants))  # none like another
+        turned = np.roll(self.drawn, len(self.constants))  # makes all weights different
         return self.floats(np.resize(turned / rows**0.5, (rows, columns)))
 
     def linear(self, x: str, rows: int, columns: int) -> str:

@@ -1,8 +1,9 @@
-"""A campaign of mutants: survey what ran, draw, run in processes that may die, report.
+"""A mutation campaign: record executed instructions, draw mutants, run them in processes, report.
 
 `python -m benchmarks.emulator.campaign [--arch gfx942] [--count 100] [--seeds 1 2 3] [--weighted]`
-prints for each seed how many were caught, by kind and by way, and every one that was not. With
-`--folder DIR` the survey and each verdict are kept there, and a campaign that was stopped goes on.
+prints for each seed the number of detected mutants, by kind and by method, and every undetected
+one. With `--folder DIR` the survey and each verdict are stored there, and a stopped campaign
+resumes.
 """
 
 from __future__ import annotations
@@ -27,14 +28,14 @@ from benchmarks.emulator.unread import unread, unread_in
 from mgx_mlir.targets import emulator
 from mgx_mlir.targets.report import code_objects
 
-# how many times as many instructions as without damage a wave and a launch may run
+# multiple of the undamaged instruction count that a wave and a launch may run
 PATIENCE = 4
 TIMEOUT = 3600
 
 
 @dataclass
 class Verdict:
-    """How a mutant was found out ('' where it was not), and by what."""
+    """Method that detected a mutant ('' if none did), and the evidence."""
 
     mutant: Mutant
     way: str = ""
@@ -55,7 +56,7 @@ class Report:
 
     @property
     def crashes(self) -> list[Verdict]:
-        """Those that ended the process: faults of the emulator."""
+        """Mutants that crashed the process, which are faults of the emulator."""
         return [v for v in self.verdicts if v.way == "crash"]
 
     def __str__(self) -> str:
@@ -72,11 +73,11 @@ class Report:
 
 
 def limits_of(launches: Sequence[dict]) -> dict[str, str]:
-    """What a wave, and a launch, may run before it counts as one without an end.
+    """Return instruction limits of a wave and a launch, beyond which they count as endless.
 
-    The first by the longest wave, which may be a few times its launch's mean; the other by the
-    longest launch: a damaged loop that all waves of a large grid go round, from barrier to barrier,
-    would run for minutes until the first of them is at its own limit.
+    A wave's limit follows from the longest wave, which may be a few times its launch's mean. A
+    launch's limit follows from the longest launch: in a damaged loop with barriers, all waves of a
+    large grid would run for minutes until one of them reaches its own limit.
     """
     wave = max(n["instructions"] / n["waves"] for n in launches)
     whole = max(n["instructions"] for n in launches)
@@ -131,7 +132,7 @@ class Campaign:
         return report
 
     def _unread(self, mutant: Mutant) -> str:
-        """What nothing reads in a mutant's kernel."""
+        """Return the unread results in a mutant's kernel."""
         vmfb = (self.folder / f"{mutant.site.program}.{SEEDS[0]}.vmfb").read_bytes()
         ((_, elf),) = code_objects(vmfb)
         return unread_in(elf, self.arch, mutant.site.at - vmfb.index(elf), mutant.code)
@@ -176,7 +177,7 @@ class Campaign:
         answered: Callable[[dict], None] = lambda answer: None,
         **environment: str,
     ) -> list[dict]:
-        """What the runner says, each line as soon as it is there."""
+        """Yield the runner's lines as they are printed."""
         needed = {v.mutant.site.program for v in verdicts} or set(self.programs)
         listed = [(v.mutant.site.program, v.mutant.site.at, v.mutant.code.hex()) for v in verdicts]
         (self.folder / "mutants.json").write_text(json.dumps(listed))

@@ -1,4 +1,4 @@
-"""Runs programs and their mutants on the emulator, in a process of its own; see mutants.py.
+"""Runs programs and their mutants on the emulator in a separate process; see mutants.py.
 
 `python -m benchmarks.emulator.mutant_runner FOLDER ARCH SEEDS SUBJECT...`. The programs are
 compiled and run on inputs of each seed; where FOLDER/surveyed has what this gave, it is not done
@@ -26,7 +26,7 @@ from benchmarks.emulator.edges import deviation, edged, limit, parted
 from mgx_mlir.core.errors import MgxError, RunError
 from tests.emulator.models import Case
 
-CONTROL_EVERY = 10  # mutants between runs of what is not damaged
+CONTROL_EVERY = 10  # mutants between two control runs of the undamaged programs
 
 
 class Subject:

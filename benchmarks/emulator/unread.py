@@ -1,4 +1,4 @@
-"""Results that no path reads: a compiler leaves none, and damaged code has them.
+"""Results that no path reads: compilers leave none, and damaged code has them.
 
 Liveness of registers over a kernel's paths. In doubt a register is read and not written over, so
 that what is reported is certain: an instruction whose results nothing reads, whatever the input.
@@ -44,7 +44,9 @@ class Use:
 
 
 def use_of(code: Code, part: Part, wide: bool) -> Use:
-    """`wide`: a mask of lanes is in two scalar registers."""
+    """Return the register uses of an instruction. `wide`: a lane mask is in two scalar
+    registers.
+    """
     name, layout = part.opcode.name, part.layout
     use = Use()
     stores = layout.name in MEMORY and not re.search(r"load|read|swizzle|permute", name)
@@ -104,7 +106,7 @@ def _registers(code: Code, part: Part, operand: str, wide: bool) -> set[int]:
 
 
 def unread(function: Function) -> list[str]:
-    """The instructions whose results nothing reads. None where a kernel is not followed."""
+    """Return the instructions whose results nothing reads. None if a kernel cannot be followed."""
     ahead = {} if _has_both_sizes(function) and not function.narrow else paths(function)
     code = [(at, one) for at, one in function.code if at in ahead]
     places = {at: n for n, (at, _) in enumerate(code)}

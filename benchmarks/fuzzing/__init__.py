@@ -1,1 +1,1 @@
-"""The fuzzer of graphs: what draws them, what judges them, and what makes them small."""
+"""The fuzzer of graphs: generation, judgement, and reduction."""

@@ -1,7 +1,7 @@
 """A random ONNX graph that grows node by node, each evaluated as it is added.
 
-All is drawn from a seed. A graph has one to three worlds: sizes for its dynamic dims. Every value
-holds its array in each world, so that what a grower adds is valid in all of them.
+Everything is drawn from a seed. A graph has one to three worlds: sizes for its dynamic dims. Every
+value has its array in each world, so that added nodes are valid in all of them.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ NEWEST = onnx.defs.onnx_opset_version()
 
 
 class Rejected(Exception):
-    """What a grower tried does not fit; it is left out."""
+    """Raised when a grower's node does not fit; the node is left out."""
 
 
 @dataclass

@@ -1,9 +1,9 @@
-"""Judges a case: what `ref` and `cpu` give, against the oracles.
+"""Judges a case: results of `ref` and `cpu` against the oracles.
 
-A difference is measured against two things. Each output has a limit by its type. Beyond it the
-graph is evaluated again with every rounded float moved by some steps of its type: where results
-move as far by that, any other order of rounding explains the difference ("ill-conditioned"); and in
-f64, which tells whether the oracle is the one that is off.
+Each output has a limit by its type. Beyond it the graph is evaluated again with every rounded float
+moved by some steps of its type: if results move as far, another order of rounding explains the
+difference ("ill-conditioned"). It is also evaluated in f64, which shows whether the oracle is
+wrong.
 """
 
 from __future__ import annotations
@@ -230,7 +230,7 @@ def _scale(case: Case, name: str, values: np.ndarray) -> float:
 
 
 def weighed(case: Case, world: int, suspects: list[Any]) -> tuple[str, str]:
-    """What a difference is: wrong, ill-conditioned, or the oracle's."""
+    """Return the kind of a difference: wrong, ill-conditioned, or the oracle's."""
     spread: dict[str, Any] = {}
     for sample in range(SAMPLES):
         moved = chain(case, world, np.random.default_rng([case.seed, sample]))
@@ -303,7 +303,9 @@ def _moved(a: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 
 
 def cause(finding: Finding, ops: Sequence[str]) -> str:
-    """What findings of one cause share: kind, message without numbers and names, the ops."""
+    """Return the key of findings with one cause: kind, message without numbers and names, the
+    ops.
+    """
     text = finding.message.strip()
     if finding.kind in (WRONG, CRASH, HANG, SLOW, ILL, ORACLE):
         text = ""

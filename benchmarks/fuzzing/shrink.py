@@ -1,4 +1,4 @@
-"""Makes a failing case small: fewer nodes, outputs and sizes, as long as it fails alike."""
+"""Reduces a failing case: fewer nodes, outputs and sizes, as long as it fails the same way."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Run tinygrad's instruction tests, whose values its authors assert on hardware, on the emulator.
+"""Runs tinygrad's instruction tests, whose values its authors verified on hardware, on the
+emulator.
 
 usage: python -m benchmarks.emulator.outside.tinygrad_tests CHECKOUT [-k TEXT]
 
