@@ -29,7 +29,7 @@ NEWER = (
 
 # where we differ from MIGraphX
 DIFFERENT = {
-    "--batch": "Where a model's dims are all stated it is an error, but for the rate of `perf`.",
+    "--batch": "It is an error if all dims of a model are stated, except for the rate of `perf`.",
     "--nhwc": "A TensorFlow model keeps its layout; `--migraphx-layout` gives MIGraphX's.",
     "--nchw": "A TensorFlow model keeps its layout; `--migraphx-layout` gives MIGraphX's.",
     "--strip-context": "`read` then shows, and other commands then compile, what was compiled.",

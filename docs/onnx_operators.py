@@ -110,7 +110,7 @@ def lines() -> Iterator[str]:
             yield ""
         told = [(n, why) for d, n, why in refusals() if d == domain]
         if told:
-            yield "Not read, and a model that holds them is told why:\n"
+            yield "Not supported; errors for models with them state the reason:\n"
             yield "| operator | reason |"
             yield "|---|---|"
             yield from (f"| {n} | {cell(why)} |" for n, why in told)
