@@ -127,7 +127,7 @@ def _models(rows: list[Row]) -> Iterator[str]:
         return
     yield from ("## Times", "")
     yield ("Microseconds: a call that is waited for, the least and the median of 15 turns, and a "
-           "call's share of ten in a row. All of a network run in one process by turns, with "
+           "call's share of ten in a row. All of a network run in one process, interleaved, with "
            "inputs and results on the device. The last columns: the least as a multiple of ours, "
            "and the bandwidth at which weights and inputs are read once in it.")  # fmt: skip
     yield ""

@@ -239,7 +239,7 @@ def memory(folder: Path) -> None:
         "host arrays": lambda: right(made.run(inputs)), "results stay on the device": stays,
         "the caller's memory": caller, "size of an allocation": room, "threads": threads,
         "several programs": several, "streams and events": streams,
-        "wrong dims are refused": refused, "memory is given back": kept, "graph": graph,
+        "wrong dims are refused": refused, "memory is released": kept, "graph": graph,
         "out of memory": no_room, "rows on several GPUs": others,
     }  # fmt: skip
     for name, run in checks.items():
@@ -358,7 +358,7 @@ def sizes(calls: int = 1000, most: int = 4000) -> None:
         drawn.run(x=rng.standard_normal((n, 64), np.float32), w=w)
         found = drawn.memory()
         used.append(found.total - found.free)
-    # blocks may take an eighth of the device before they are given back, and a call comes on top
+    # blocks may take an eighth of the device before they are released, and a call comes on top
     grown = max(used) - used[0]
     allowed = drawn.memory().total // 8 + (64 << 20)
     drawn.close()

@@ -1,8 +1,8 @@
 """Times of whole networks on a GPU beside torch: eager, inductor, inductor's max-autotune.
 
-All of one network run in one process by turns, with inputs and results on the device. A time is the
-median of single calls that are waited for, or a call's share of a row of calls where nothing
-waits. By launches ours returns when its results are there, so that both are the same.
+All of one network run in one process, interleaved, with inputs and results on the device. A time
+is the median of synchronous calls, or the mean of a row of asynchronous calls. Without a recorded
+graph our calls are synchronous, so that both are the same.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ def add_peer(
 
 
 def timed(runs: dict[str, Callable[[], Any]], row: int = ROW) -> dict[str, dict[str, float]]:
-    """Return microseconds of each by turns: waited for one by one, and `row` calls in a row."""
+    """Return microseconds of each, interleaved: of single calls, and of `row` calls in a row."""
     single: dict[str, list[float]] = {label: [] for label in runs}
     rows: dict[str, list[float]] = {label: [] for label in runs}
     for run in runs.values():

@@ -1,4 +1,4 @@
-"""dead_code_elimination: erase ops whose results nobody uses."""
+"""dead_code_elimination: erase ops whose results have no uses."""
 
 from __future__ import annotations
 

@@ -31,8 +31,8 @@ GATHERS = rule(
 class FuseHorizontal(Pass):
     """Independent gathers of rows of constant tables become one gather of one table.
 
-    The tables have one element type and width, the indices one type and the same dims but for
-    the first. Each index is clamped to its own table before the offset of the table's first row is
+    The tables have one element type and width, the indices one type and the same dims except the
+    first. Each index is clamped to its own table before the offset of the table's first row is
     added. A table with other readers would be stored twice, so it is not merged.
     """
 

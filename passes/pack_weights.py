@@ -106,7 +106,7 @@ def _evaluated(op: ir.Operation, operands: list[np.ndarray]) -> Repeated:
 
 
 def _viewed(op: ir.Operation, x: Repeated) -> Repeated:
-    """Return what a view of one operand makes of an array."""
+    """Apply a view of one operand to an array."""
     dims = [int(n) for n in TensorType.of(op.results[0]).dims]
     if is_a(op, (Reshape, Unsqueeze, Squeeze, Contiguous)):
         return x.reshaped(dims)

@@ -13,7 +13,7 @@ from mgx_mlir.dialects.migraphx.normalize import TopK
 from mgx_mlir.rewrite.passes import PatternPass, option
 from mgx_mlir.rewrite.pattern import Pattern, Replacement, Rewriter, no_match, pattern
 
-_ROOM = 4  # at most one of so many elements is left by the groups
+_ROOM = 4  # the groups keep at most one element out of this number
 
 
 @pattern(TopK)

@@ -201,7 +201,7 @@ class Multibroadcast(BroadcastOp, name="multibroadcast"):
 class Scalar(BroadcastOp, name="scalar"):
     """Repeat one element to the dims `scalar_bcst_dims` (all strides 0). MIGraphX `scalar`.
 
-    Any dtype. Error: `input` has not one element.
+    Any dtype. Error: the number of elements of `input` is not 1.
 
     ```mlir
     %0 = "migraphx.scalar"(%x) {scalar_bcst_dims = array<i64: 2, 3>}

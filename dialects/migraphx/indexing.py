@@ -1,4 +1,4 @@
-"""Ops that read by index, or turn values into indices: gather, gathernd, onehot, nonzero."""
+"""Ops that read by index, or convert values to indices: gather, gathernd, onehot, nonzero."""
 
 from __future__ import annotations
 
@@ -173,10 +173,10 @@ class GatherND(Op, name="gathernd"):
 class OneHot(Op, name="onehot"):
     """A new axis of extent depth at `axis`: `values[1]` at the index, `values[0]` elsewhere.
 
-    `indices` of any integer type; `values` holds off and on value and gives the dtype; the depth
-    is the attribute, or an integer operand of one element (then the axis is dynamic). A negative
-    index counts from the end; an index out of range has no on value. Errors: both depths or
-    none, `values` has not 2 elements. MIGraphX `onehot`.
+    `indices` of any integer type; `values` holds off and on value and gives the dtype; the depth is
+    the attribute, or an integer operand of one element (then the axis is dynamic). A negative index
+    counts from the end; an index out of range has no on value. Errors: both depths or none, the
+    number of elements of `values` is not 2. MIGraphX `onehot`.
 
     ```mlir
     %0 = "migraphx.onehot"(%i, %v) {axis = -1 : i64, depth = 4 : i64}

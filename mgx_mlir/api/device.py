@@ -63,7 +63,7 @@ def to_gpu(
 
 
 def from_gpu(arg: argument) -> argument:
-    """Copy an argument to host memory; return one that is there already as it is."""
+    """Copy an argument to host memory; return one that is in host memory already."""
     if arg.device_tensor is None:
         return arg
     return argument(arg.device_tensor.to_host())
@@ -88,8 +88,8 @@ def allocate_gpu(
 def gpu_sync(*, device_id: int = 0, emulate: bool | None = None) -> None:
     """Wait until all work submitted to the GPU is done; `emulate` as in `to_gpu`.
 
-    On a machine without a GPU it returns at once.
-    Errors: TargetError where a GPU is named that is not there.
+    On a machine without a GPU it returns at once. Errors: TargetError where the named GPU does not
+    exist.
     """
     try:
         device = gpu_device(device_id, emulate)

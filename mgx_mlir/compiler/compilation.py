@@ -41,7 +41,7 @@ from mgx_mlir.targets.kernel_stream import Stream
 
 log = logging.getLogger(__name__)
 
-_LARGE = 8 << 20  # bytes of weights whose copies are given back to the system
+_LARGE = 8 << 20  # bytes of weights whose copies are released to the system
 _NO_BOUNDARIES = (
     "with kernel boundaries off the backend chose the kernels, and cannot compile them: "
     "leave kernel_boundaries on"
@@ -79,7 +79,7 @@ class Compilation:
         self.backend.prepare(len(entry_block(program.main()).operations), options)
         self.optimize(program)
         ops = sum(len(entry_block(p.main()).operations) for p in (program, *self.variants.values()))
-        # who looks at the module sees its kernels in it
+        # readers of the module see its kernels in it
         begun = None if watched() else self.backend.stream(ops, options)
         kept = None
         try:

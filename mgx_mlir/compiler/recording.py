@@ -48,7 +48,7 @@ def recording(made: IreeProgram, library: str | None) -> Any:
         raise UsageError(
             "markers are for AMD GPUs", notes=["NVIDIA's profilers show kernels by their names"]
         )
-    # on AMD's GPUs nobody has timed yet whether a graph is faster
+    # not measured yet on AMD's GPUs
     if not (made.graph or made.can_mark or (made.graph is None and kind == "cuda")):
         return None
     # start-up: few programs need them

@@ -59,7 +59,7 @@ class CompileError(MgxError):
 
 
 class TargetError(MgxError):
-    """An unknown target, architecture, or a device that is not there."""
+    """An unknown target, architecture, or a missing device."""
 
 
 class RunError(MgxError):

@@ -114,7 +114,7 @@ def _beside(name: str) -> tuple[int, str]:
 
 def writer_of(status: os.stat_result) -> str:
     """Return why a file's code is not trusted: somebody other than this user and root may have
-    written it. Empty where nobody could.
+    written it. Empty if no other user could.
     """
     if os.name != "posix":
         return ""  # Windows: the system keeps others out of a user's folders

@@ -1,4 +1,4 @@
-"""Arrays that a thread fills while its caller goes on; nobody may read them before `wait`."""
+"""Arrays that a thread fills while its caller continues; they must not be read before `wait`."""
 
 from __future__ import annotations
 

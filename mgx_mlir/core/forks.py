@@ -25,7 +25,7 @@ _count = 0
 
 
 def lock(*, waits: bool = False) -> threading.Lock:
-    """Return a lock that is free in a forked child, whoever held it.
+    """Return a lock that is free in a forked child, whichever thread held it.
 
     waits: a fork waits until it is free. For calls of foreign code, whose own locks would stay
     locked in the child.

@@ -1,4 +1,4 @@
-"""Memory that a compile has freed, given back to the system: the C library keeps it for later.
+"""Memory that a compile has freed, released to the system: the C library keeps it for later.
 
 Weights that a pass folds, or that a kernel reads in another layout, leave gaps between what stays.
 """

@@ -45,7 +45,7 @@ class Interrupted(BaseException):
 
 
 class Stopped(BaseException):
-    """Ends the work of a thread that nobody waits for, past any `except` clause of its code."""
+    """Ends the work of a thread without a waiting caller, past any `except` clause of its code."""
 
 
 class _Hold:

@@ -49,8 +49,8 @@ class WeightStore:
     """Arrays by the hash of their dtype, dims and bytes; equal weights are kept once.
 
     Arrays are immutable: writable ones are copied. An array whose elements lie in another order
-    than its indices is copied when it is asked for, unless by `seen`. The store is passed around
-    by `with store.active():`, so that patterns and passes need no extra argument.
+    than its indices is copied when it is read, unless by `seen`. The store is passed around by
+    `with store.active():`, so that patterns and passes need no extra argument.
     """
 
     def __init__(self, arrays: dict[str, np.ndarray] | None = None) -> None:

@@ -39,7 +39,7 @@ def load_bindings(folder: Path) -> None:
 
 
 def _foreign_allocator() -> bool:
-    """Return whether malloc is not libc's, but that of a preloaded allocator or a sanitizer.
+    """Return whether malloc is a preloaded allocator's or a sanitizer's, not libc's.
 
     A deep-bound library calls libc's free, also for memory that libc got from the other allocator
     (`strdup`, `realpath`). The sanitizers refuse such a library.

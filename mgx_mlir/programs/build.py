@@ -43,10 +43,9 @@ class Dims(tuple[int, ...]):
 class Builder:
     """Builds at the current insertion point and location, into the active weight store.
 
-    `b.op("name", ...)` builds an op as it is. `b.<name>(...)` does the same, and for pointwise
-    ops also turns Python numbers and arrays into literals of the other operands' dtype and
-    broadcasts all operands to common dims, explicitly. Both return the result value, or a tuple
-    of them.
+    `b.op("name", ...)` builds an op as it is. `b.<name>(...)` does the same, and for pointwise ops
+    also converts Python numbers and arrays to literals of the other operands' dtype and broadcasts
+    all operands to common dims, explicitly. Both return the result value, or a tuple of them.
     """
 
     def __init__(self) -> None:

@@ -238,10 +238,10 @@ class Timing:
 class Instrumentation:
     """Actions around each pass.
 
-    `verify` looks at the module after the last pass, `verify_each` after every pass that changed
-    it (a verifier in Python takes as long as several passes). `print_ir` is called with (when,
-    pass, module), `when` one of "before", "after", "failure"; `after_change` limits "after" to
-    passes that changed something. `trace` collects match reasons.
+    `verify` checks the module after the last pass, `verify_each` after every pass that changed it
+    (a verifier in Python takes as long as several passes). `print_ir` is called with (when, pass,
+    module), `when` one of "before", "after", "failure"; `after_change` limits "after" to passes
+    that changed something. `trace` collects match reasons.
     """
 
     verify: bool = True

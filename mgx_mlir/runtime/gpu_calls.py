@@ -25,12 +25,12 @@ _MAJOR, _MINOR = 75, 76  # CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, _MINOR
 
 
 def device_synchronize(device: Device) -> None:
-    """Wait for all that was asked of a GPU. Errors: RunError, TargetError."""
+    """Wait for all work launched on a GPU. Errors: RunError, TargetError."""
     call(device, "synchronize")
 
 
 def stream_synchronize(device: Device, stream: int) -> None:
-    """Wait for all that was asked of a stream of a device. Errors: RunError, TargetError."""
+    """Wait for all work launched on a stream of a device. Errors: RunError, TargetError."""
     call(device, "stream_synchronize", ctypes.c_void_p(stream))
 
 

@@ -151,7 +151,7 @@ class Stream(_Held):
         return self._handle.value or 0
 
     def synchronize(self) -> None:
-        """Wait until all that was asked of it is done."""
+        """Wait until all work launched on it is done."""
         self._call("stream_synchronize", self._handle)
 
     def wait(self, event: Event) -> None:
@@ -176,7 +176,7 @@ class Event(_Held):
         return self._handle
 
     def record(self, stream: Stream | None = None) -> None:
-        """Put it behind all that was asked of a stream; None is the device's default stream."""
+        """Order it after all work launched on a stream; None is the device's default stream."""
         self._call("event_record", self._handle, None if stream is None else stream._handle)
         self._is_recorded = True
 

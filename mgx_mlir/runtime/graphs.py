@@ -195,7 +195,7 @@ class GraphModule:
         return self._inner.function_for(args)
 
     def close(self) -> None:
-        """Give back the graphs, the code and the weights."""
+        """Release the graphs, the code and the weights."""
         with self._lock:
             calls, self._calls = self._calls, {}
             for call in calls.values():
@@ -388,7 +388,7 @@ class Replay:
         self.drop()
 
     def drop(self) -> None:
-        """Give back the graph, once nothing launches it; then the memory."""
+        """Release the graph, once no call launches it; then the memory."""
         handle, self._handle = self._handle, ctypes.c_void_p()
         if handle:
             with contextlib.suppress(RunError):  # a device that failed has nothing to wait for

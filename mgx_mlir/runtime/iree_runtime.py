@@ -199,7 +199,7 @@ class LoadedModule:
         return index.create_provider(scope=scope), copied
 
     def close(self) -> None:
-        """Give back the code and the weights. Nothing runs afterwards."""
+        """Release the code and the weights. Nothing runs afterwards."""
         if self._closed:
             return
         self._closed = True

@@ -522,7 +522,7 @@ class Cache:
         return removed
 
     def _remove_free_locks(self) -> None:
-        """Remove lock files whose holders were killed, as nobody may use them again."""
+        """Remove lock files whose holders were killed, because they may never be used again."""
         for path in (self.root / "locks").glob("*"):
             with contextlib.suppress(OSError, locks.Busy), open(path, "a+b") as f:
                 locks.acquire(f.fileno(), 0.0)

@@ -93,7 +93,7 @@ def activate() -> Path:
             notes=[f"looked for {LIBRARY} in {os.environ[PATH_VARIABLE]}, as {PATH_VARIABLE} says"],
         )
     if found is None:
-        # start-up: only where it is asked for and missing
+        # start-up: only if it is requested and missing
         from mgx_mlir.targets import emulator_build
 
         found = emulator_build.build(LIBRARY)

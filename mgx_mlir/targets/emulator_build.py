@@ -48,7 +48,7 @@ def sources() -> Path | None:
 
 
 def build(library: str) -> Path:
-    """Return the folder of the library in the cache; build it where it is not there yet.
+    """Return the folder of the library in the cache; build it if it is missing.
 
     Errors: TargetError where that cannot be done, with what to install.
     """
@@ -92,7 +92,9 @@ def _checked() -> tuple[Path, list[str]]:
 
 
 def compiler() -> list[str]:
-    """Return the command of the C++ compiler: CXX, else the first that is there, or would be."""
+    """Return the command of the C++ compiler: CXX, else the first that is installed, or the
+    preferred one.
+    """
     stated = shlex.split(os.environ.get("CXX", ""))
     return stated or [next((n for n in _COMPILERS if shutil.which(n)), _COMPILERS[0])]
 
@@ -167,6 +169,6 @@ def _progress(count: int) -> Iterator[Callable[[], None]]:
 
 
 def _say(text: str) -> None:
-    """Write a line of progress: whoever waits for a minute is told why."""
+    """Write a line of progress, because a build takes a minute."""
     sys.stderr.write(text + "\n")
     sys.stderr.flush()

@@ -44,7 +44,7 @@ class Cost:
 
     unit: str  # "matrix", "vector", "lds", "cache", or ""
     clocks: float
-    # waits until at most so many loads, LDS accesses are outstanding
+    # waits until at most this number of loads, LDS accesses are outstanding
     waits: tuple[int, int] = (_NO_WAIT, _NO_WAIT)
     loads: str = ""  # "memory" or "lds": the counter that it raises
     barrier: bool = False

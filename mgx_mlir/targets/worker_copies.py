@@ -370,7 +370,7 @@ class _Loop:
         ]
 
     def _wait(self, group: Any, count: int) -> None:
-        """Wait until no more than so many groups are under way; group: one ahead of the loop."""
+        """Wait until at most `count` groups are in flight; group: one ahead of the loop."""
         ir = self.ir
         most = ir.IntegerAttr.get(ir.IntegerType.get_signless(32), count)
         ir.Operation.create(

@@ -30,10 +30,10 @@ _PARTS = (
     "vector.shape_cast", "vector.transpose", "vector.extract", "vector.extract_strided_slice",
     "vector.insert_strided_slice",
 )  # fmt: skip
-# number of each loop's count in the second look at an index: the place of an element may depend on
-# it, the distance between two elements may not
+# number of each loop's count in the second evaluation of an index: the address of an element may
+# depend on it, the distance between two elements may not
 _OTHER = 3
-Element = tuple[Any, int]  # a read, and the distance of an element from the read's place
+Element = tuple[Any, int]  # a read, and the distance of an element from the read's address
 
 
 class _UnknownError(Exception):
@@ -46,11 +46,11 @@ class _Fragment:
 
     value: Any
     read: Any  # the first of its reads
-    begin: int  # distance of its first element from that read's place
+    begin: int  # distance of its first element from that read's address
     places: list[int]  # place of the first element, by thread
     stride: int  # elements between rows of shared memory
     turned: bool  # rows lie along the depth, in place of pairs
-    first_use: int  # place in the block of the first instruction that has it
+    first_use: int  # index in the block of the first instruction that has it
 
 
 def change(ir: Any, function: Any, threads: int) -> int:

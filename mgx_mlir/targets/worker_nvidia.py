@@ -1,7 +1,7 @@
 """Kernels of NVIDIA GPUs between two of IREE's phases, inside the compile worker.
 
 Behind IREE's phase `executable-configurations` its own passes make loops and vectors of each kernel
-(`LOWER`). What they leave is changed here, then goes on to instructions:
+(`LOWER`). What they leave is changed here, then becomes instructions:
 
     copies to shared memory        ->  ahead, by `cp.async` (worker_copies.py)
     pairs of shared memory         ->  `ldmatrix` (worker_fragments.py)

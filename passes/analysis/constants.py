@@ -137,8 +137,8 @@ def joined(
 ) -> ir.Value | None:
     """Build the concatenation of constants along `axis` at the insertion point.
 
-    Axes along which none of them varies are repeated afterwards, but for those in `keep`. None,
-    and nothing built, where one is not constant or of run-time dims.
+    Axes along which none of them varies are repeated afterwards, except those in `keep`. If one is
+    not constant, or has run-time dims, it builds nothing and returns None.
     """
     dims = list(TensorType.of(values[0]).dims)
     if not can_join(values):

@@ -16,7 +16,7 @@ _BEFORE_REDUCTION = 2  # pointwise ops between a sum and the reduction: a square
 def normed_sums(module: ir.Operation) -> list[ir.Operation]:
     """Return the sums that norms read, what they sum of tables, and what is pointwise behind them.
 
-    A sum has two operands of its own dims: a bias is none. Products of matrices end what is behind.
+    A sum has two operands of its own dims: a bias is none. The part after a sum ends at a dot.
     """
     found = set[ir.Operation]()
 

@@ -1,4 +1,4 @@
-"""Ops in other element types: their operands converted on the way in, their results back."""
+"""Ops in other element types: with operands converted before them, and results after them."""
 
 from __future__ import annotations
 

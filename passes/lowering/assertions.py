@@ -3,7 +3,7 @@
 IREE 3.13 schedules the ops before and after an assertion separately. In a branch or loop body, if
 the second part also reads an outer value, it loses the dependency between the parts, and drops the
 first (docs/iree-hazards.md, hazard 25). So an assertion is put before all computations where
-possible; otherwise earlier computations are waited for there.
+possible; otherwise it waits for earlier computations.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ from mgx_mlir.rewrite.pattern import (
     users,
 )
 
-_MOST = 64  # slices, and users of a slice, that are looked at
+_MOST = 64  # slices, and users of a slice, that are examined
 
 
 @dataclass(frozen=True)

@@ -74,7 +74,7 @@ class Node(shared.NodeBase):
         return t.dims[axis] if t and axis < t.rank and t.dims[axis] != DYN else None
 
     def without_ones(self, value: Value, axes: Sequence[int]) -> Value:
-        """Return a value without its axes that turn out to have extent 1."""
+        """Return a value without its axes that have extent 1 at run time."""
         ones = self.importer.ones
         ones.mark(value, axes)
         if not self.scope.depth:

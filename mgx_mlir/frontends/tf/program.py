@@ -76,7 +76,7 @@ def _of_graph(
         raise ModelError(e.message, location=name) from None
     model.outputs = graph_outputs(body, options.output_names, name)
     needed = body.reached([o.ref[0] for o in model.outputs], controls=False)
-    for node in graph.node:  # an input that nobody reads need not be given
+    for node in graph.node:  # an input without readers need not be passed
         if node.op in PLACEHOLDERS and node.name in needed:
             model.inputs.append(placeholder(node, node.name, options, name))
     return import_model(model, options)

@@ -40,7 +40,7 @@ class InvalidArgument(OrtError):
 
 
 class NoSuchFile(OrtError):
-    """A model file that is not there."""
+    """A model file that does not exist."""
 
     code, status = 3, "NO_SUCHFILE"
 

@@ -24,7 +24,7 @@ class Followers:
         self._engine.listeners.remove(self._step)
 
     def _step(self) -> None:
-        """Schedule a look at the answers from the engine's thread; pending calls are merged."""
+        """Schedule a check of the answers from the engine's thread; pending calls are merged."""
         if not self._told:
             self._told = True
             with contextlib.suppress(RuntimeError):  # the loop has ended
@@ -45,7 +45,7 @@ class Followers:
         event = self._waiting[handle] = asyncio.Event()
         try:
             while True:
-                done = handle.done  # read first: after `done`, all pieces are there
+                done = handle.done  # read first: after `done`, all pieces have arrived
                 while handle.pieces:
                     yield handle.pieces.popleft()
                 if done:

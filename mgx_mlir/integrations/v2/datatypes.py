@@ -37,7 +37,7 @@ MOST_DIMS = 32
 
 
 class Constant(str):
-    """A constant that Python's json writes, but that is no JSON: NaN, Infinity or -Infinity."""
+    """A constant that Python's json writes although it is no JSON: NaN, Infinity or -Infinity."""
 
 
 _MOST_BYTES = 1 << 62

@@ -210,7 +210,7 @@ class _Parser:
         return at
 
     def _is_value(self, option: Option, at: int) -> bool:
-        """Return whether the word at a place is an option's value."""
+        """Return whether the word at an index is an option's value."""
         if at >= len(self.tokens) or self._ends_list(self.tokens[at]):
             return False
         return option.many != "optional" or _is_parsed(option, self.tokens[at])

@@ -92,7 +92,7 @@ def case_of(
 
 
 class _Output:
-    """Output of the report: lines to stdout, but for --json, and into its object."""
+    """Output of the report: lines to stdout without --json, and entries of its object."""
 
     def __init__(self, args: Arguments, target: str, result: dict[str, Any]) -> None:
         self.args, self.target = args, target

@@ -1,4 +1,4 @@
-"""Colours on a terminal: what passed, what failed, what to look at."""
+"""Colours on a terminal: passed, failed, and suspicious results."""
 
 from __future__ import annotations
 

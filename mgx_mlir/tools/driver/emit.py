@@ -73,8 +73,8 @@ def emit(
 ) -> None:
     """Write a program to --output, or print it.
 
-    `compiled`: its compiled form with `options` of compile(); then that is written, with its code.
-    Of that, `program` gives the source, which only files hold.
+    `compiled`: its compiled form with `options` of compile(); then the compiled form is written,
+    with its code. `program` is its source, which only files hold.
     """
     form = form_of(args)
     path = args.get("--output")

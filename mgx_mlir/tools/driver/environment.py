@@ -69,7 +69,7 @@ VARIABLES: dict[str, Variable] = {
     "CK_DEBUG": _no(_ONE_COMPILER),
     "8BITS_QUANTIZATION_PARAMS": _no("mgx-driver quantize --save-ranges writes the ranges"),
     # variables of a compile
-    "SPLIT_REDUCE_SIZE": _yes("N: reductions of so many elements are split; -1: none is"),
+    "SPLIT_REDUCE_SIZE": _yes("N: reductions of at least N elements are split; -1: none is"),
     "DISABLE_POINTWISE_FUSION": _yes("1: each pointwise operation is a kernel"),
     "DISABLE_REDUCE_FUSION": _yes("1: reductions are kernels without the ops around them"),
     "DISABLE_MULTI_OUTPUT_FUSION": _yes("1: no kernel has several results"),

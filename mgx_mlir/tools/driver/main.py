@@ -1,4 +1,4 @@
-"""mgx-driver: finds the command, runs it, and turns every failure into a message and a status."""
+"""mgx-driver: finds the command, runs it, and converts every failure to a message and a status."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def _guarded(argv: Sequence[str] | None) -> int:
     except MgxError as e:
         return _failed(str(e) if e.location else f"error: {e}", e.exit_code)
     except BrokenPipeError:
-        drop_stdout()  # whoever read our output is gone
+        drop_stdout()  # the reader of our output is gone
         return 2
     except KeyboardInterrupt:
         _cancel_jobs()

@@ -455,7 +455,7 @@ def load_passes(args: Arguments) -> tuple[Pass, ...]:
 
 def _is_saved(path: str) -> bool:
     """Return whether a file starts as .mxr files do: a map of msgpack."""
-    # start-up: a suffix tells for most files
+    # start-up: the suffix decides for most files
     from mgx_mlir.frontends.files import open_regular
 
     try:

@@ -17,7 +17,7 @@ LOADER = tuple(
         (("--migraphx",), "read the file as .mxr whatever its name", None, "", str),
         (("--migraphx-json",), "read the file as MIGraphX's JSON whatever its name", None, "", str),
         (("--strip-context",), "ignore the code in a saved program", None, "", str),
-        (("--trust-code",), "run the code in a saved program, whoever wrote the file", None,
+        (("--trust-code",), "run the code in a saved program, even if another user wrote it", None,
          "", str),
         (("--batch",), "size of every dimension that the model leaves dynamic (default 1)", "N", "",
          number(1)),

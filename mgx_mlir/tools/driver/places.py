@@ -24,7 +24,7 @@ def _check_written(path: str) -> None:
     if os.path.isdir(path):
         raise FileError("expected a file to write, got a directory", location=path)
     if written_in_place(path):
-        return  # /dev/null: nobody may make a file in its folder
+        return  # /dev/null: no file can be made in its folder
     if not os.path.exists(folder):
         why = "no such file or directory"
     elif not os.path.isdir(folder):

@@ -37,7 +37,7 @@ class _State:
 def say(text: str, at: str = "info") -> None:
     """Write lines to stderr and to the log files, where the level asks for them.
 
-    A full disk loses the lines, and not the work. Errors: BrokenPipeError, nobody reads stderr.
+    A full disk loses the lines, and not the work. Errors: BrokenPipeError if stderr is closed.
     """
     if LEVELS.index(at) > _State.level:
         return
@@ -145,7 +145,7 @@ class _ToSay(logging.Handler):
         at = names.get(record.levelno, "debug")
         text = record.getMessage()
         # the driver itself reports progress to its user
-        with contextlib.suppress(BrokenPipeError):  # the library's work goes on
+        with contextlib.suppress(BrokenPipeError):  # the library's work continues
             say(f"warning: {text}" if at == "warn" else text, "debug" if at == "info" else at)
 
 
@@ -180,7 +180,7 @@ def working(text: str) -> Iterator[_Spinner | None]:
 
 @contextmanager
 def counting(text: str) -> Iterator[Callable[[int], None]]:
-    """Show a spinner as `working` does, with the number of samples that its function is told."""
+    """Show a spinner as `working` does, with the number of samples passed to its function."""
     with working(text) as shown:
 
         def done(count: int) -> None:

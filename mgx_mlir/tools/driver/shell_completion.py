@@ -40,7 +40,7 @@ def script(shell: str, commands: Commands) -> str:
 
 
 def _form(option: Option, words: Mapping[str, Sequence[str]]) -> dict[str, Any]:
-    """Return what argparse is told of an option."""
+    """Return argparse's arguments for an option."""
     found: dict[str, Any] = {"help": option.help.replace("%", "%%")}
     if option.value is None:
         return {**found, "action": "store_true"}

@@ -78,7 +78,7 @@ _NAMES = ("max_new_tokens", "temperature", "top_k", "top_p", "min_p", "repetitio
 
 
 def loaded(args: Arguments, path: str | None, slots: int = 1) -> TextModel:
-    """Load a model, for so many answers at a time, by options of `LOADING`. Errors: MgxError."""
+    """Load a model, for `slots` answers at a time, by options of `LOADING`. Errors: MgxError."""
     # start-up: only what the command asks for is loaded
     from mgx_mlir.targets import default_target
     from mgx_mlir.text import load

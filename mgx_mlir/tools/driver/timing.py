@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     pass
 
 
-# words of a launch's name that the backend gives to what it makes of these operators
+# words in the names of IREE's launches for these operators
 _FAMILIES = (
     (("convolution", "quant_convolution", "convolution_backwards"), ("conv", "matmul", "dot")),
     (

@@ -22,7 +22,7 @@ def trace_kernels(
 ) -> None:
     """Print what the environment asks to see of a compiled program's kernels.
 
-    A program that is compiled is one call: the values come from a build that also gives back the
+    A program that is compiled is one call: the values come from a build that also returns the
     result of every kernel, the times from the runtime's counters. `ref` traces itself.
     """
     level = trace_level()

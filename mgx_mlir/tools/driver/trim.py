@@ -18,8 +18,8 @@ from mgx_mlir.programs.taps import set_kind, set_returned
 def trim(program: ProgramIR, count: int, size: int = 0) -> None:
     """Drop the last `count` instructions of main; the one before them is then its result.
 
-    With `size` only so many operations before the cut stay: constants that they read stay too,
-    and everything else is a parameter x0, x1, ... UsageError where nothing is left.
+    With `size` only that number of operations before the cut stays: constants that they read stay
+    too, and everything else is a parameter x0, x1, ... UsageError where nothing is left.
     """
     with program.ctx, ir.Location.unknown(), program.store.active():
         lines = list(list_program(program).main.visible())
@@ -60,7 +60,7 @@ def _own(line: ListedInstruction, left: Sequence[ListedInstruction]) -> list[ir.
 
 
 def _return(main: ir.Operation, values: list[ir.Value]) -> None:
-    """Have main return these values, which nobody asked for by name."""
+    """Make main return these values, which have no user's names."""
     block = main.regions[0].blocks[0]
     end = list(block.operations)[-1].operation
     set_returned(end, values)

@@ -121,7 +121,7 @@ def conditioning_json(c: Conditioning) -> dict[str, Any]:
 
 
 def plain(value: float) -> float | str:
-    """Convert a number to JSON's; NaN and infinities, which it has not, become text."""
+    """Convert a number to JSON's; NaN and infinities, which it lacks, become text."""
     return value if math.isfinite(value) else str(value)
 
 

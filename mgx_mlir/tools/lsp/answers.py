@@ -26,7 +26,7 @@ _VALUE = re.compile(r"([A-Za-z_]\w*)\s*=\s*\"?(\w*)$")
 
 @dataclass
 class Checked:
-    """Parse of a text: diagnostics, and the types of results by place.
+    """Parse of a text: diagnostics, and the types of results by position.
 
     Lines and columns count from 1, columns in bytes, as MLIR's do.
     """

@@ -141,7 +141,7 @@ def _diagnostics(document: TextDocument, found: list[Diagnostic]) -> list[lsp.Di
 
 
 def _place(document: TextDocument, d: Diagnostic) -> lsp.Range:
-    """Return the word that a diagnostic points at; without a place the first line."""
+    """Return the word that a diagnostic points at; without a position the first line."""
     lines = document.lines
     row = min(max(d.line - 1, 0), max(len(lines) - 1, 0))
     line = lines[row].rstrip("\r\n") if lines else ""

@@ -31,7 +31,7 @@ _COUNT = re.compile(r":(\d+)")
 _COMMA = re.compile(r"(?::\d+)?\s*,\s*")
 _STARTS = re.compile(r"[ \t]*(?:%[\w.$:,% -]*=[ \t]*)?$")
 _OWNER = re.compile(r"(?:@(?:[\w.$-]+|\"[^\"\n]*\")|(?m:^[ \t]*)\^[\w.$-]+)\s*$")
-_LONGEST = 20000  # characters of a list of arguments that are looked at
+_LONGEST = 20000  # characters of a list of arguments that are searched
 BORDER = re.compile(r"^// -----.*$", re.MULTILINE)
 
 
@@ -97,7 +97,7 @@ class Source:
         return _STARTS.match(before) is not None or before.rstrip().endswith(("{", "="))
 
     def _is_argument(self, at: int) -> bool:
-        """Return whether a place is in the list of arguments of a function or a block."""
+        """Return whether a position is in the list of arguments of a function or a block."""
         depth = 0
         for i in range(at - 1, max(at - _LONGEST, -1), -1):
             c = self.text[i]

@@ -120,7 +120,7 @@ class Arguments:
         return int(text)
 
     def choice(self, name: str) -> str | None:
-        """Return an option whose values stand in the table, None when not given."""
+        """Return an option whose values are in the table, None when not given."""
         found, allowed = self.values.get(name), (_VALUES[name] or "").split("|")
         if found is not None and found not in allowed:
             raise UsageError(f"option '--{name}' expected {' or '.join(allowed)}, got '{found}'")

@@ -127,7 +127,7 @@ class Expectation:
             return False
         if not self.is_regex:
             return self.text in d.message
-        # MLIR's rule: the text is literal but for regular expressions in double braces
+        # MLIR's rule: the text is literal except regular expressions in double braces
         parts = re.split(r"\{\{(.*?)\}\}", self.text)
         body = "".join(p if i % 2 else re.escape(p) for i, p in enumerate(parts))
         return re.search(body, d.message) is not None

@@ -18,7 +18,7 @@ def print_explanation(
     located: Callable[[str], str],
     to: TextIO,
 ) -> None:
-    """Print a remark for each place where a pattern in `names` was tried, then its totals.
+    """Print a remark for each op on which a pattern in `names` was tried, then its totals.
 
     `ran` holds the passes that ran, in pipeline spelling; `located` gives the location to show.
     What was found again in a later sweep is shown once.

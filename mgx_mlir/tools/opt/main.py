@@ -20,7 +20,7 @@ from mgx_mlir.tools.opt.arguments import (
     plugin_sources,
 )
 
-# dialects that builds of the bindings may have; the context tells which
+# dialects that builds of the bindings may have; the context lists them
 _DIALECTS = (
     "acc", "affine", "amdgpu", "amx", "arith", "arm_neon", "arm_sme", "arm_sve", "async",
     "bufferization", "builtin", "cf", "complex", "dlti", "emitc", "func", "gpu", "index",

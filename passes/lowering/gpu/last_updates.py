@@ -1,7 +1,8 @@
 """Scatters on GPUs: the last update of each element, by which all lanes may write at once.
 
-Updates of one element take turns, which IREE's scatter leaves to one lane. Here each update looks
-through those that may go where it goes. If it is the last of them it brings what they come to.
+Updates of one element are applied in sequence, which IREE's scatter leaves to one lane. Here each
+update looks through those that may go where it goes. If it is the last of them it brings what they
+come to.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Running sums on GPUs: sums of blocks first, then each lane adds the blocks ahead of its element.
 
-IREE's own op is one lane a line, which waits for each element in turn.
+IREE's own op is one lane a line, which waits for each element.
 """
 
 from __future__ import annotations

@@ -137,7 +137,7 @@ def arg_extreme_of(
 
 def _lanes_of_a_line(e: LoweringContext, extent: Extent) -> int:
     """Return how many lanes of a GPU look for the extreme of a line, ahead of one that takes the
-    best of theirs: about as many as each looks at.
+    best of theirs: about as many as each compares.
 
     An odd multiple of 32: IREE gives each lane the work of four where that divides them.
     """

@@ -272,7 +272,7 @@ def rotary_embedding(
         positions = within(b, positions, "position_ids", 0, rows, computed=False)
         cos, sin = b.gather(cos, positions, axis=0), b.gather(sin, positions, axis=0)
     dtype, kind = b.dtype(x), wide(b.dtype(x))
-    # batch, 1, length, turned / 2
+    # batch, 1, length, rotated / 2
     cos, sin = (unsqueeze(b, convert(b, v, kind), [1]) for v in (cos, sin))
     head = slice_(b, x, [3], [0], [turned])
     half = turned // 2

@@ -40,7 +40,7 @@ def run(args: Arguments) -> int:
                 asked = [*messages, {"role": "user", "content": line}]
                 try:
                     answer = Answer(engine.submit(model.request(asked, **settings(args))))
-                except MgxError as e:  # too long, or refused by the template: the chat goes on
+                except MgxError as e:  # too long, or refused by the template: the chat continues
                     say(f"error: {e}")
                     continue
                 answer.say_speed()

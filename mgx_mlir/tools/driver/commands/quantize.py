@@ -77,7 +77,7 @@ CHOICES = tuple(
     for flags, text, value, many, parse in (
         (("--percentile",), "with --int8 and the method percentile: the share of elements that a "
          "range holds, in percent (default 99.99)", "PERCENT", "", tolerance),
-        (("--samples",), "read so many samples of --calibrate at most", "N", "", number(1)),
+        (("--samples",), "read at most this number of samples of --calibrate", "N", "", number(1)),
         (("--per-tensor",), "with --int8: one scale for a weight, in place of one for each output "
          "channel", None, "", str),
         (("--asymmetric",), "with --int8: activations have a zero point", None, "", str),

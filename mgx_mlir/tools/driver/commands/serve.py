@@ -210,7 +210,7 @@ def _serve(
     )  # fmt: skip
 
     def ready(port: int) -> None:
-        with contextlib.suppress(BrokenPipeError):  # nobody reads it: clients are served
+        with contextlib.suppress(BrokenPipeError):  # stdout is closed: clients are still served
             say(f"Serving: {what} at http://{_shown(host)}:{port}{path}")
 
     async def main() -> None:
@@ -236,7 +236,7 @@ def _on_ray(args: Arguments, at: str) -> int:
     from mgx_mlir.integrations.v2.models import find_models
 
     entries = find_models(at)
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is reported to anybody
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is reported
     import ray
     from ray import serve
 

@@ -96,7 +96,7 @@ def run(args: Arguments) -> int:
     lists = _lists(args)
     if not report:
         form_of(args)
-    # the reference is the model as it stands in its file: passes are verified too
+    # the reference is the model as in its file: passes are verified too
     other = model
     if "--against" in args or model.passes or model.precisions:
         other = Model(args, args.get("--against"), plain=True)

@@ -20,7 +20,7 @@ def graph(
     """Return `nodes`, `edges` and `groups` of a main module, without its literals.
 
     `times`: milliseconds and share by an instruction's name. A group is a run of instructions that
-    later ones read a single value of, as far as there are such places.
+    later ones read a single value of, if there are such runs.
     """
     shown = [i for i in lines if not i.is_literal]
     ids = {id(i): n for n, i in enumerate(shown)}

@@ -38,7 +38,7 @@ def kernel_rows(
     timed: Sequence[Mapping[str, Any]],
     choices: Sequence[KernelChoice],
 ) -> list[dict[str, Any]]:
-    """Return a row for each timed kernel, with its rule where the lowering's order tells it.
+    """Return a row for each timed kernel, with its rule if the lowering's order determines it.
 
     listed: the program's lines. timed: kernels of `perf --json`, with their shares.
     """

@@ -1,7 +1,8 @@
 """Attention of bf16 in tile registers: 64 queries by some keys at a time.
 
 Scores are 16 keys by 16 queries of a register, so that a vector is still along the queries. Weights
-are rounded to bf16 and stand in pairs of keys; values are turned, 16 of the depth by 32 keys.
+are rounded to bf16 and are stored in pairs of keys; values are transposed, 16 of the depth by 32
+keys.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from mgx_mlir.passes.lowering.cpu.matmul.tile_registers import (
 )
 
 QUERIES = 64  # queries of a group: four registers of sums
-_KEYS = 256  # keys whose scores stand in scratch
+_KEYS = 256  # keys whose scores are in scratch memory
 _PAIR = 2
 
 

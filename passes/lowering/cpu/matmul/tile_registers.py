@@ -119,7 +119,7 @@ class TiledProduct:
     blocks: int  # registers of rows that are multiplied together
     across: int  # registers of columns that are multiplied together
     chunks: int  # pieces of the depth
-    part: int  # chunks that stand in scratch together
+    part: int  # chunks that are in scratch memory together
     groups: int  # groups of panels, at most
     column: Callable[[Index, int, Index], ir.Value]
     copied: Callable[[Index, Index, Index, int, ir.Value], ir.Value]
@@ -243,7 +243,7 @@ def _intrinsic(k: WorkgroupBuilder, name: str, extents: int, *operands: ir.Value
 
 
 def part_of(chunks: int, blocks: int, run: int = 1) -> int:
-    """Return how many chunks of a depth stand in scratch together, in parts of about one size.
+    """Return how many chunks of a depth are in scratch memory together, in parts of about one size.
 
     run: chunks that stay together, at most `most_chunks`; they divide the depth.
     """

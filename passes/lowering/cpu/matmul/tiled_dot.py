@@ -50,7 +50,7 @@ class TiledPlan:
     blocks: int  # registers of rows
     across: int  # registers of columns
     chunks: int  # pieces of the depth
-    part: int  # chunks that stand in scratch together
+    part: int  # chunks that are in scratch memory together
     groups: int  # groups of panels of a work-group
     rows: int  # rows of a work-group
 
@@ -101,7 +101,7 @@ class Copies(Protocol):
     def copied(self, r: Index, rows: Index, start: Index, count: int, into: ir.Value) -> ir.Value:
         """Return scratch [chunk, block, tile] with some chunks of rows from `r` on.
 
-        What is there past the last row is not kept.
+        Values past the last row are not kept.
         """
         ...
 

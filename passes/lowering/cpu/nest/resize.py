@@ -211,7 +211,7 @@ class _Planes(_Rows):
     ) -> list[ir.Value]:  # fmt: skip
         """Return the tile with its row `i`, and the two resized rows of the input that it read.
 
-        The two rows stand in slots: the even one first.
+        The two rows are in slots: the even one first.
         """
         k, lanes, above = self.k, self.lanes, self.form.above
         assert above is not None

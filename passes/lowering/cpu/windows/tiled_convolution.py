@@ -44,7 +44,7 @@ class Runs:
     operands: Operands
     taps: tuple[int, int]  # numbers of runs: rows of taps, taps of a row
     length: int  # elements of a run
-    pieces: int  # pieces of a run that stand in scratch together
+    pieces: int  # pieces of a run that are in scratch memory together
     chunks: int  # chunks of a piece
 
     @staticmethod

@@ -120,7 +120,7 @@ class MmaSchedule:
 
     @property
     def is_large(self) -> bool:
-        """Return whether a wave has so many results that they hide its waits."""
+        """Return whether a wave has enough results to hide its waits."""
         return prod(self.subgroup) >= _LARGE
 
     def reads_ahead(self, chip: Chip, mma: MmaIntrinsic, depth: int) -> bool:
@@ -157,8 +157,9 @@ class MmaSchedule:
         return all(n % once == 0 or (once % n == 0 and once // n % 3) for n in sizes)
 
     def registers(self, chip: Chip, mma: MmaIntrinsic, steps: int = 0) -> int:
-        """Return the registers of a lane: operands of all steps, or of so many, sums, and loads
-        under way."""
+        """Return the registers of a lane: operands of all steps, or of this number, sums, and loads
+        under way.
+        """
         wave_rows, wave_columns = prod(self.subgroup[:2]), self.subgroup[2]
         pieces = (mma.rows_bytes // 4, mma.columns_bytes // 4)
         rows, columns = (-(-n // chip.lanes) * chip.copies for n in pieces)
