@@ -75,7 +75,7 @@ and the seconds, unless `MGX_PROGRESS=0`. Errors are one line and their notes.
 | exit status | meaning |
 |---|---|
 | 0 | done |
-| 1 | the answer is no: `verify` found a difference, `perf --compare` a slower run, `report` either |
+| 1 | `verify` found a difference, `perf --compare` a slower run, `report` either |
 | 2 | it could not be done |
 | 130 | interrupted |
 

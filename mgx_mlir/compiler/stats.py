@@ -11,7 +11,7 @@ from typing import Any
 PHASES = {
     "import_s": "import", "passes_s": "passes", "lowering_s": "lowering", "iree_s": "iree",
 }  # fmt: skip
-_MEMORY = {"peak_rss": "here", "iree_peak_memory": "in IREE"}
+_MEMORY = {"peak_rss": "of this process", "iree_peak_memory": "of IREE"}
 
 
 @dataclass
@@ -44,12 +44,12 @@ def summary(stats: CompileStats) -> str:
     """Return one line: the seconds of each phase, kernels, peak memory."""
     known = stats.known()
     if stats.cached:
-        first = "" if stats.first_s is None else f", compiled in {stats.first_s:.2f} s before"
-        return f"Compiled: found in the cache in {known['total_s']:.2f} s{first}"
+        first = "" if stats.first_s is None else f" (its compile took {stats.first_s:.2f} s)"
+        return f"Compiled: loaded from the cache in {known['total_s']:.2f} s{first}"
     parts = [f"{name} {known[key]:.2f} s" for key, name in PHASES.items() if key in known]
     line = f"Compiled in {known['total_s']:.2f} s: {', '.join(parts)}"
     if stats.kernels:
-        line += f"; {stats.kernels} distinct kernels, {stats.kernels_found} found in the cache"
+        line += f"; {stats.kernels} distinct kernels, {stats.kernels_found} from the cache"
     memory = [f"{name} {known[k] / 1e6:.0f} MB" for k, name in _MEMORY.items() if known.get(k)]
     return line + (f"; peak memory {', '.join(memory)}" if memory else "")
 

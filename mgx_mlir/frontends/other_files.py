@@ -53,13 +53,16 @@ def refuse_other(path: str | os.PathLike[str], *, by_name: bool = False) -> None
         raise FileError(f"expected a model, got {found[0]}", location=name, notes=[found[1]])
 
 
+def _export_of(name: str) -> str:
+    return f"'optimum-cli export onnx --model {name} OUT' writes an ONNX file to OUT"
+
+
 def missing_notes(name: str) -> list[str]:
     """Return the notes for a missing path: addresses and hub ids are not downloaded."""
     if "://" in name:
         return ["addresses are not fetched: download the model, then name its file"]
     if _HUB.fullmatch(name) and not Path(name).suffix:
-        return ["a hub's ids are not fetched: "
-                f"'optimum-cli export onnx --model {name} folder' writes an ONNX file"]  # fmt: skip
+        return [f"a hub's ids are not fetched: {_export_of(name)}"]
     return []
 
 
@@ -74,7 +77,9 @@ def _folder(name: str) -> Finding | None:
         shown = ", ".join(os.path.join(name, f) for f in models[:_LISTED])
         return "a folder of model files", f"name one of them: {shown}"
     if any(Path(f).suffix.lower() in _WEIGHTS for f in found):
-        way = f"{_GENERATE}; 'optimum-cli export onnx --model {name} folder' writes an ONNX file"
+        way = (
+            f"{_GENERATE}; 'optimum-cli export onnx --model {name} OUT' writes an ONNX file to OUT"
+        )
         return "a folder of weights without a graph", way
     return "a folder that holds no saved_model.pb", "name a model file, or a SavedModel's folder"
 

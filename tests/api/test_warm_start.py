@@ -121,7 +121,7 @@ def test_the_driver_prints_a_cached_model_without_a_compiler(
     outputs = [[line for line in e if line.startswith(("Output", "i: "))] for e in (before, after)]
     assert outputs[0] == outputs[1]
     assert (command == "compile") == (not outputs[0])
-    assert any("found in the cache" in line for line in after)
+    assert any("loaded from the cache" in line for line in after)
     modules = after[-1].split()
     loaded = [m for m in modules if any(m == h or m.startswith(f"{h}.") for h in LIGHT)]
     assert not loaded, loaded[:20]
@@ -140,5 +140,5 @@ def test_a_program_that_another_form_left_is_printed(
             [*driver, *line], capture_output=True, text=True, timeout=120, check=False
         )
         assert done.returncode == 0, done.stderr
-    assert "found in the cache" in done.stderr
+    assert "loaded from the cache" in done.stderr
     assert "gather" in done.stdout

@@ -67,7 +67,7 @@ def test_it_is_said_and_not_passed(driver: Driver, cancelling: Path) -> None:
     )
     assert any(line.startswith("sums: ") and line.endswith(": pass") for line in ran.lines)
     assert not any(line.startswith("FAILED") for line in ran.lines)
-    assert "Everything is right by itself" in ran.err
+    assert "Every instruction is right" in ran.err
 
 
 def test_the_report(driver: Driver, cancelling: Path) -> None:

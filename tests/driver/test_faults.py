@@ -65,7 +65,7 @@ def run(driver: Driver, place: str, model: Path, path: Path) -> Ran:
 def said(ran: Ran) -> list[str]:
     progress = (
         "Target: ", "Compiling ...", "Reading: ", "note: ", "Allocating ", "Compiled in",
-        "Compiled: found",
+        "Compiled: loaded",
     )  # fmt: skip
     return [line for line in ran.errors if not line.startswith(progress)]
 

@@ -86,7 +86,7 @@ def test_overhead_is_what_kernels_leave() -> None:
     assert lines[-2:] == ["Overhead time: 1ms", "Overhead: 25%"]
     dry = report_lines(Calls((4.0,)), found, 1, dry_ms=0.5)
     assert dry[-3:-1] == ["Overhead time: 0.5ms, 1ms", "Overhead: 12%, 25%"]
-    assert dry[-1] == "(a call that computes nothing; the time that kernels leave)"
+    assert dry[-1] == "(first: a call without kernels; second: total time minus kernels)"
     assert not any("instructions" in line for line in report_lines(Calls((2.0,)), None, 1))
 
 

@@ -46,8 +46,8 @@ def main_help(commands: Mapping[str, str]) -> str:
             "  mgx-driver perf --cpu --threads 1 model.onnx --iterations 50",
             "",
             *_filled(
-                "Programs and reports go to stdout, progress to stderr. Exit status: 0 done, 1 the "
-                "answer is no (verify found a difference), 2 it could not be done, 130 interrupted."
+                "Programs and reports go to stdout, progress to stderr. Exit status: 0 success, 1 "
+                "verify found a difference, 2 failure, 130 interrupted."
             ),
         ]
     )

@@ -54,7 +54,7 @@ COMMANDS = {
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; the exit status is returned.
 
-    0: done; 1: the answer is no (verify); 2: it could not be done; 130: interrupted. Errors go
+    0: success; 1: a difference (verify) or regression; 2: failure; 130: interrupted. Errors go
     to stderr as one line and its notes.
     """
     with safe_output():

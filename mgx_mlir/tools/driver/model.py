@@ -423,11 +423,10 @@ class Model:
             known = Path(self.path).suffix.lower() in (".mxr", ".json")
             if known or self.args.only_one(*_FLAGS):
                 raise
-            note = (
-                f"any other name than .onnx, .pb ... is .mxr's; {', '.join(_FLAGS)} say what it is"
-            )
+            note = f"files of unknown suffix are read as .mxr; {', '.join(_FLAGS)} state the format"
             location = e.location or self.path
-            raise FileError(e.message, location=location, notes=[*e.notes, note]) from None
+            message = f"cannot be read as .mxr: {e.message}"
+            raise FileError(message, location=location, notes=[*e.notes, note]) from None
 
     @property
     def is_stripped(self) -> bool:

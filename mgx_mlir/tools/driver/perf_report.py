@@ -67,7 +67,7 @@ def report_lines(
     """Write MIGraphX's report: kernels, summary, rate, total, percentiles, overhead.
 
     `version` "2.16" has the counts and the wording of MIGraphX's newer form. `dry_ms`: the time of
-    a call that computes nothing. What was not measured has no line.
+    a call without kernels. Values that were not measured have no line.
     """
     out: list[str] = []
     if kernels is not None:
@@ -99,7 +99,7 @@ def report_lines(
         out.append(f"Overhead time: {', '.join(f'{o:g}ms' for o in over)}")
         out.append(f"Overhead: {', '.join(f'{o / calls.total * 100:.0f}%' for o in over)}")
         if dry_ms is not None:
-            out.append("(a call that computes nothing; the time that kernels leave)")
+            out.append("(first: a call without kernels; second: total time minus kernels)")
     return out
 
 

@@ -224,7 +224,7 @@ def help_text() -> str:
         "usage: mgx-opt [options] [passes] [input.mlir]",
         "",
         "Reads MLIR from a file or stdin, runs passes in the order given, prints the result.",
-        "Exit status: 0 done, 1 --verify-diagnostics found a difference, 2 could not be done.",
+        "Exit status: 0 success, 1 --verify-diagnostics found a difference, 2 failure.",
         "",
         "options:",
     ]

@@ -35,7 +35,7 @@ options:
   --help                        print this text
 
 A reproducer of mgx-opt keeps its pipeline: --test 'mgx-opt --run-reproducer {}'.
-Exit status: 0 done, also where nothing could be taken out; 2 could not be done; 130 interrupted."""
+Exit status: 0 success, even if nothing could be removed; 2 failure; 130 interrupted."""
 
 _FLAGS = {"allow-unregistered-dialect": False, "help": False, "h": False, "test": True, "o": True,
           "interesting": True, "test-timeout": True, "timeout": True, "weights": True}  # fmt: skip

@@ -42,12 +42,12 @@ from mgx_mlir.tools.driver.verify_report import output_json
 
 USAGE = "[OPTION...] FILE [-o FILE.html]"
 DESCRIPTION = """
-Writes one HTML file that needs no network and nothing beside it: the compiled program as a graph
+Writes one HTML file that needs no network and no other file: the compiled program as a graph
 to zoom, move and open (parts of large ones are shown as one), each kernel with its source nodes,
 the rule that took it and the rules that refused it (as compile --explain-kernels prints them), its
 time, bytes, operations and share of the machine's peak, the times of calls, memory, what verify
 says, and all options and versions. Numbers are those of perf and verify; the reference is ref, on
-the same inputs. --against OLD.html compares with a page of another run, and prints what moved.
+the same inputs. --against OLD.html compares with a page of another run, and prints the changes.
 
 With --gpu and no .html to write it prints a table instead, which needs no device: each kernel's
 registers, LDS, spills, scratch, waves that a SIMD can hold, shares of matrix instructions, of wide

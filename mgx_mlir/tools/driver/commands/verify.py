@@ -52,9 +52,9 @@ rms 1e-5, others 5e-5; for outputs that are 16- or 8-bit floats, or computed fro
 --fp16, --bf16, --int8 and --fp8 (s at most 1), rms 0.08, others 0.04, of --int4-weights all 0.25.
 MIGRAPHX_VERIFY_ENABLE_ALLCLOSE=1 takes the default atol literally too, 0 leaves rms alone;
 MIGRAPHX_VERIFY_DUMP_DIFF=1 prints both sides of what fails. Exit status 1 when an output differs,
-in value, shape or type; strings must be equal. 2 where the outputs that differ are
-ill-conditioned: nothing is wrong by itself, and in the reference numbers that are one ulp away do
-as much to them.
+in value, shape or type; strings must be equal. 2 if the outputs that differ are ill-conditioned:
+every instruction is right on its own operands, and moving numbers by one ulp changes the outputs
+of the reference as much.
 
 The reference is `ref`, which interprets each operator in numpy; with --ort it is onnxruntime,
 which shares nothing with this package. --against OTHER.onnx makes the reference side, either of
@@ -63,9 +63,9 @@ without the passes of --optimize and --apply-pass, so that these are verified as
 --compiled-model FILE.mxr takes the target side from what was compiled before.
 
 --per-instruction builds the program once more with every result as an output, runs that, and
-lists what is wrong by itself (given the target's own operands), and what only follows from it.
---bisect finds the first that is wrong, and --reduce takes out of the program whatever is not
-needed for it to fail; both leave a small model on disk that fails.
+lists the instructions that are wrong on the target's own operands, and those that only inherit an
+error. --bisect finds the first wrong one, and --reduce removes all that is not needed for the
+failure; both write a small failing model to disk.
 
 An output's line has its errors; of more than eight, only those that fail are listed. --verbose
 lists all, and prints the loaded program and those of both sides, as options of the output form
@@ -149,7 +149,7 @@ def run(args: Arguments) -> int:
     if moves:
         differ = f": {model.name}: {between} differ in {', '.join(failed)} ({limits})"
         _verdict("odd", "ill-conditioned", differ)
-        say("Everything is right by itself, and a change of one ulp moves the outputs as far: they")
+        say("Every instruction is right, and a change of one ulp moves the outputs as far: they")
         say("cannot tell a fault from rounding. Compare other outputs, or state wider limits")
         return status
     if failed:
