@@ -266,7 +266,7 @@ def attribute_defaults(
 
 
 def default_of(attribute: Any) -> Any:
-    """A schema's default: REQUIRED for none at all, None for one that is left dynamic."""
+    """A schema's default: REQUIRED for none at all, None for an undefined one."""
     if attribute.required:
         return REQUIRED
     if attribute.default_value.type == onnx.AttributeProto.UNDEFINED:
@@ -284,7 +284,7 @@ def plain(value: Any) -> Any:
 
 
 def same_default(mine: Any, theirs: Any) -> bool:
-    """Compare defaults; one that the schema leaves dynamic is for the importer to choose."""
+    """Compare defaults; for one that the schema leaves undefined, the importer chooses."""
     if theirs is None or mine is REQUIRED or theirs is REQUIRED:
         return mine is theirs or (theirs is None and mine is not REQUIRED)
     if isinstance(theirs, float) and isinstance(mine, int | float):

@@ -5,7 +5,7 @@ What is drawn
   inputs, in an undamaged run; each is equally likely (`draw`), whatever the program and however
   often it ran. `weighted=True` draws by how often it ran instead.
   Then one of the KINDS that the instruction has is drawn, each equally likely, and then what the
-  kind leaves dynamic: which operand, register, bit or opcode, each equally likely.
+  kind leaves undetermined: which operand, register, bit or opcode, each equally likely.
 
 What is drawn again
   Only what by the definition of the instruction set is the same program: the same words; operands
