@@ -73,11 +73,11 @@ class Copies:
             self._asked.append(("copy_within_async", to, source, nbytes))
 
     def drop(self) -> None:
-        """Forget what was asked for."""
+        """Discard the requested copies."""
         self._asked = []
 
     def finish(self) -> None:
-        """Make the copies that were asked for; they are done on return."""
+        """Make the requested copies; they are complete on return."""
         asked, self._asked = self._asked, []
         if not asked:
             return

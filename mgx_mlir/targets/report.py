@@ -172,7 +172,9 @@ def _metadata(elf: bytes) -> dict[str, Any]:
                 try:
                     return msgpack.unpackb(elf[body : body + body_size])
                 except (ValueError, msgpack.exceptions.UnpackException) as e:
-                    raise FileError(f"the note of a code object cannot be read: {e}") from e
+                    raise FileError(
+                        f"the AMDGPU metadata note of a code object cannot be read: {e}"
+                    ) from e
             at = body + (body_size + 3 & ~3)
     raise FileError("a code object has no AMDGPU note")
 

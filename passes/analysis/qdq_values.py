@@ -87,7 +87,7 @@ def is_zero(zero_point: ir.Value | None) -> bool:
 
 
 def same_constant(a: ir.Value | None, b: ir.Value | None) -> bool:
-    """Say whether two scales (or zero points, where absent means 0) are the same numbers."""
+    """Return whether two scales (or zero points; absent means 0) are equal."""
     if a is None or b is None:
         return is_zero(a) and is_zero(b)
     if a == b:

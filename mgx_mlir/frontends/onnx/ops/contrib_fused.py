@@ -59,7 +59,7 @@ def of_columns(b: Builder, bias: Value, x: Value) -> Value:
     last = len(b.dims(x)) - 1
     if len(b.dims(bias)) != 1 or last < 0:
         got = show_dims(b.dims(bias))
-        raise ModelError(f"bias expected one element for each of the last dim, got dims {got}")
+        raise ModelError(f"bias expected as many elements as the last dim, got dims {got}")
     return same_extent(b, bias, 0, x, last, "a bias as long as the last dim")
 
 

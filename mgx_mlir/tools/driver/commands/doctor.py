@@ -34,7 +34,7 @@ _TONES: dict[str, Tone] = {OK: "good", BAD: "bad", WARNED: "odd"}
 
 
 def run(args: Arguments) -> int:
-    """Run the checks and print them; 1 where one failed."""
+    """Run the checks and print them; return 1 if one failed."""
     # start-up: only what the command asks for is loaded
     from mgx_mlir.debug.gpu_checks import device_checks
     from mgx_mlir.targets import emulator
