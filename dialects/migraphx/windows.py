@@ -150,7 +150,8 @@ def windows(
     strides = (
         *x.strides[:lead],
         *(s * d for s, d in zip(steps, dilation, strict=True)),
-        *(s * t for s, t in zip(steps, stride, strict=True)),
+        # one window takes no step: that of a file may be beyond any address
+        *(s * t if c > 1 else 0 for s, t, c in zip(steps, stride, counts, strict=True)),
     )
     return np.lib.stride_tricks.as_strided(x, dims, strides, writeable=False)
 

@@ -235,3 +235,24 @@ def test_cubic_samples_beyond_the_border() -> None:
         for a in (0, 1)
     ]  # fmt: skip
     agree(nodes, {"x": x, "grid": grid}, {}, "ref", opset=20)
+
+
+@pytest.mark.parametrize("target", ["ref", "cpu"])
+@pytest.mark.parametrize("policy", ["not_larger", "not_smaller"])
+def test_a_kept_aspect_ratio_is_the_scale_of_every_axis(policy: str, target: str) -> None:
+    """Coordinates are divided by the one scale, not by that of the rounded extent."""
+    forms = [
+        {"mode": mode, "coordinate_transformation_mode": how}
+        for mode in ("nearest", "linear", "cubic")
+        for how in ("half_pixel", "pytorch_half_pixel", "asymmetric")
+    ]
+    x = np.random.default_rng(4).standard_normal((1, 1, 4, 7)).astype(np.float32)
+    for sizes in ([6, 3], [5, 9]):
+        nodes = [
+            node("Resize", "x _ _ s", f"y{i}", axes=[2, 3], keep_aspect_ratio_policy=policy, **form)
+            for i, form in enumerate(forms)
+        ]
+        wanted = {"s": np.array(sizes)}
+        names = " ".join(n.output[0] for n in nodes)
+        data = bytes_of(nodes, {"x": x}, names, wanted, opset=19)
+        agrees(data, [{"x": x}], target, atol=2e-5)

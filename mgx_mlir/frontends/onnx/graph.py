@@ -54,11 +54,15 @@ def topological(
     producer: dict[str, int] = {}
     for i, node in enumerate(nodes):
         for name in node.output:
-            if name and producer.setdefault(name, i) != i:
-                first = label(nodes[producer[name]], producer[name])
-                raise ModelError(
-                    f"value '{name}' is the output of two nodes, '{first}' and '{label(node, i)}'"
-                )
+            if not name:
+                continue
+            if name in producer:
+                first, second = label(nodes[producer[name]], producer[name]), label(node, i)
+                by = f"two nodes, '{first}' and '{second}'"
+                if producer[name] == i:
+                    by = f"node '{first}' twice"
+                raise ModelError(f"value '{name}' is the output of {by}")
+            producer[name] = i
     for name in given:
         if name in producer:
             i = producer[name]

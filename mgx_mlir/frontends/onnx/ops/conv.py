@@ -279,18 +279,38 @@ def conv_transpose(
     cut = [i for i in range(n) if cut_begin[i] or late[i] > 0]
     if cut:
         ends = []
+        most = [p + max(q, 0) for p, q in zip(cut_begin, late, strict=True)]
+        full = _reaching(b, full, most, extents)
         for i in cut:
             if sizes[i + 2] == DYN:
                 ends.append(-late[i] if late[i] > 0 else 2**31 - 1)
             else:
                 ends.append(sizes[i + 2] - max(late[i], 0))
-        out = b.slice(out, axes=[i + 2 for i in cut], starts=[cut_begin[i] for i in cut], ends=ends)
+        out = b.slice(
+            full, axes=[i + 2 for i in cut], starts=[cut_begin[i] for i in cut], ends=ends
+        )
     if any(q < 0 for q in late) or any(p < 0 for p in begin):
         pad = [0, 0, *(max(-p, 0) for p in begin), 0, 0, *(max(-q, 0) for q in late)]
         out = b.pad(out, pads=pad)
     if starts is not None:
         out = _window(b, out, starts, wanted)
     return biased(b, out, bias)
+
+
+def _reaching(b: Builder, x: Value, cut: Sequence[int], least: Sequence[int]) -> Value:
+    """Return x, which has as many elements along each spatial dim as are cut off it.
+
+    least: extents of a window, which an input of one element or more gives.
+    """
+    for axis, (size, count) in enumerate(zip(b.dims(x)[2:], cut, strict=True), 2):
+        if size != DYN and count > size:
+            raise ModelError(
+                f"pads expected to cut at most {size} elements along dim {axis}, got {count}"
+            )
+        if size == DYN and count > least[axis - 2]:
+            fits = greater_equal(b, scalar(b, extents(b, x)[axis]), count)
+            x = require(b, x, fits, f"pads that cut no more than there is along dim {axis}")
+    return x
 
 
 def _run_time_starts(
@@ -499,7 +519,14 @@ def lp_pool(
     pool = _Pool(b, x, window)
     if (nothing := pool.nothing(b, b.dtype(x))) is not None:
         return nothing
-    return b.pooling(x, mode="lpnorm", lp_order=p, **pool.attributes(True))
+    return b.pooling(x, mode="lpnorm", lp_order=_order(p), **pool.attributes(True))
+
+
+def _order(p: int) -> int:
+    """Return the order of a norm. Errors: ModelError."""
+    if p < 1:
+        raise ModelError(f"p expected at least 1, got {p}")
+    return p
 
 
 def _spatial_axes(b: Builder, x: Value) -> list[int]:
@@ -515,7 +542,9 @@ onnx_table(
         "GlobalMaxPool": lambda b, x: _global(b, x, "max", {}),
     }
 )
-onnx_table({"GlobalLpPool": lambda b, x, *, p=2: _global(b, x, "lpnorm", {"lp_order": p})}, since=2)
+onnx_table(
+    {"GlobalLpPool": lambda b, x, *, p=2: _global(b, x, "lpnorm", {"lp_order": _order(p)})}, since=2
+)
 
 
 def _global(b: Builder, x: Value, mode: str, options: dict[str, Any]) -> Value:

@@ -59,7 +59,7 @@ class _Axis:
     output: Value  # extent of the output
     scale: Value
     roi: tuple[Value, Value] | None  # start and end of the region of interest
-    given: bool  # scale is an operand; else the quotient of the extents
+    given: bool  # scale is an operand, or that of all axes; else the quotient of the extents
 
 
 @dataclass(frozen=True)
@@ -330,6 +330,7 @@ def resize(
             wanted = [b.floor(b.add(b.mul(common, e), 0.5)) for e in extents]
         factors = ratios
     given = wanted is None
+    stated = given or policy != "stretch"
     assert factors is not None
     if wanted is None:
         wanted = [_scaled(b, f, e) for f, e in zip(factors, extents, strict=True)]
@@ -352,7 +353,7 @@ def resize(
             wanted[i] = require(b, wanted[i], fits, f"a size of 0 or more for axis {axis}")
         region = (regions[i], regions[i + n]) if regions is not None else None
         size, factor = settled(b, wanted[i]), settled(b, factors[i])
-        parts.append(_Axis(axis, extents[i], size, factor, region, given))
+        parts.append(_Axis(axis, extents[i], size, factor, region, stated))
     return _resized(b, x, parts, m)
 
 

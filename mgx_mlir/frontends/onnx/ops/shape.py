@@ -361,6 +361,7 @@ def _center_at_run_time(b: Builder, x: Value, axes: Sequence[int], shape: Value)
 def _evenly(b: Builder, x: Value, axis: int, count: int, node: Node) -> tuple[Value, ...]:
     if node.output_count > count:
         raise ModelError(f"{node.output_count} outputs of {count} parts")
+    limits.parts(count, "parts")
     return split_evenly(b, x, axis, count)
 
 
