@@ -36,6 +36,15 @@ def log_softmax(x: Any, dim: int, dtype: Any = None) -> Any:
     return NotImplemented if dtype in (None, x.dtype) else x.to(dtype).log_softmax(dim)
 
 
+def bools_in_order(x: Any, dim: int = -1, descending: bool = False) -> tuple[Any, Any]:
+    """Return a sort of bools, as of bytes: ONNX sorts numbers alone."""
+    torch = _torch()
+    if x.dtype != torch.bool:
+        return NotImplemented
+    values, places = torch.sort(x.to(torch.uint8), dim, descending)
+    return values.to(torch.bool), places
+
+
 def stable_sort(x: Any, *, stable: bool | None, dim: int = -1, descending: bool = False) -> Any:
     """Return a stable sort; every sort of ONNX is stable."""
     return _torch().sort(x, dim=dim, descending=descending)
@@ -104,9 +113,10 @@ def hypotenuse(x: Any, y: Any) -> Any:
 
 
 def with_sign(x: Any, y: Any) -> Any:
-    """Return the magnitude of x with the sign of y."""
+    """Return the magnitude of x, of integers and bools as a float, with the sign of y."""
     torch = _torch()
-    size = x.abs()
+    kind = torch.result_type(x, y)
+    size = x.to(kind if kind.is_floating_point else torch.get_default_dtype()).abs()
     return torch.where(torch.signbit(torch.as_tensor(y)), -size, size)
 
 
@@ -286,6 +296,8 @@ def _worst(kind: Any, largest: bool) -> float | int:
     """Return the least, or greatest, number of a type."""
     if kind.is_floating_point:
         return -math.inf if largest else math.inf
+    if kind == _torch().bool:
+        return not largest
     limits = _torch().iinfo(kind)
     return limits.min if largest else limits.max
 

@@ -95,6 +95,13 @@ def angle_of(y: Any, x: Any) -> Any:
     return torch.where(torch.signbit(y), -found, found)
 
 
+@_in_f32
+def sine_over_angle(x: Any) -> Any:
+    """Return sin(pi x) / (pi x), and 1 of 0."""
+    angle = x * math.pi
+    return _torch().where(x == 0, 1.0, angle.sin() / angle)
+
+
 def remainder(x: Any, y: Any) -> Any:
     """Return the remainder of x, with the sign of y: floats by an exact fmod."""
     torch = _torch()

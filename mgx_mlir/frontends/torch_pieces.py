@@ -147,6 +147,28 @@ def with_strided(
     return flat.reshape(x.shape)
 
 
+def strided(x: Any, size: Sequence[Any], stride: Sequence[Any], storage_offset: Any = None) -> Any:
+    """Return as_strided of a tensor whose elements lie together, in any order of its dims.
+
+    torch.onnx counts elements in the order of the dims, from the first of the tensor: that is the
+    memory only of tensors that lie in order. Raises UnsupportedModel for views that leave gaps.
+    """
+    own = x.storage_offset()
+    begin = (own if storage_offset is None else storage_offset) - own
+    numbers = [begin, *size, *stride, *x.shape]
+    known = all(isinstance(n, int) for n in numbers)
+    reach = 1 + sum((n - 1) * s for n, s in zip(size, stride, strict=True)) + begin if known else 0
+    inside = not known or 0 in size or (begin >= 0 and reach <= x.numel())
+    if inside and own == 0 and x.is_contiguous():
+        return NotImplemented
+    order = sorted(range(x.ndim), key=lambda i: (x.stride(i), x.shape[i]), reverse=True)
+    ordered = x.permute(order)
+    if not inside or not ordered.is_contiguous():
+        raise UnsupportedModel("as_strided: the tensor does not lie in order")
+    apart = ordered.clone(memory_format=_torch().contiguous_format)
+    return _torch().as_strided(apart, size, stride, begin)
+
+
 def empty_permuted(
     size: Sequence[Any], physical_layout: Any, *, dtype: Any = None, **_: Any
 ) -> Any:
@@ -289,10 +311,14 @@ def whole_product(x: Any, *, dtype: Any = None) -> Any:
 def vector_norm(
     x: Any, ord: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
 ) -> Any:
-    """Return the norm of a 0-d tensor: that of one element."""
-    if x.ndim:
+    """Return the norm of a 0-d tensor, that of one element, and of 16-bit floats from f32."""
+    torch = _torch()
+    if not x.ndim:
+        return torch.linalg.vector_norm(x.reshape(1), ord, 0, dtype=dtype)
+    kind = dtype or x.dtype
+    if not kind.is_floating_point or kind.itemsize > 2:
         return NotImplemented
-    return _torch().linalg.vector_norm(x.reshape(1), ord, 0, dtype=dtype)
+    return torch.linalg.vector_norm(x.to(kind).to(torch.float32), ord, dim, keepdim).to(kind)
 
 
 def scatter_add(x: Any, dim: int, index: Any, source: Any) -> Any:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from mgx_mlir.core.errors import UnsupportedModel
-from mgx_mlir.frontends import torch_scan
+from mgx_mlir.frontends import torch_scalars, torch_scan
 
 TABLE = Path(__file__).with_name("torch_routes.json")
 _HARMLESS = "harmless: "
@@ -50,7 +50,7 @@ def operators(model: Any) -> Iterator[Any]:
 def _stays(node: Any) -> bool:
     """Return whether a node is exported as is, by the exporter's first pass."""
     row = row_of(node.target)
-    if row is None:
+    if row is None or torch_scalars.is_beyond(node.target, node.args):
         return False
     return row["route"] in ("export", "translate") and not any(
         True for _ in _lost(node.target, node.args, node.kwargs)
@@ -142,6 +142,8 @@ def _decompositions() -> Mapping[Any, Callable[..., Any]]:
             found[target] = _refusing(f"{target}: {row['why']}")
         elif row["route"] == "export" and not _all_harmless(_dropped(name)):
             found[target] = _guarded(target, known.get(target))
+        elif name in torch_scalars.OPERATORS:
+            found[target] = torch_scalars.in_f32(target)
     return found
 
 

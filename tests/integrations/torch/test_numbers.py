@@ -53,6 +53,58 @@ def test_two_numbers(function: Callable[..., Any], operator: Callable[..., Any])
     same(function(*PAIRS.T), operator(*PAIRS.T))
 
 
+@pytest.mark.parametrize("kind", [torch.float16, torch.bfloat16])
+def test_norms_of_16_bit_floats_do_not_overflow(kind: torch.dtype) -> None:
+    """Powers are of f32: 300 cubed is above the largest f16, and 0.001 cubed below the least."""
+    for size in (1e-3, 300.0):
+        x = (torch.arange(1, 13) * size).reshape(3, 4).to(kind)
+        for order in (3, 4.0, 0.5):
+            want = torch.linalg.vector_norm(x.double(), order, -1).to(kind)
+            torch.testing.assert_close(pieces.vector_norm(x, order, [-1]), want)
+    assert pieces.vector_norm(x.float(), 3) is NotImplemented
+
+
+@pytest.mark.parametrize("kind", [torch.float16, torch.bfloat16])
+def test_numbers_beyond_a_short_type_are_used_in_f32(kind: torch.dtype) -> None:
+    """Ones that f16 has as infinity or 0, where torch's result is an ordinary number."""
+    x = torch.tensor([1e-3, -2e-3, 3e-4]).to(kind)
+
+    def graph(x: Tensor) -> list[Tensor]:
+        y = x * 1e7
+        return [y, y * 1e-8, x / 1e-6, y / 1e6, x * 0.1, x + 1e-8, torch.add(x, y, alpha=1e-8)]
+
+    with torch.no_grad():
+        found = torch.compile(graph, backend="mgx", options={"target": "ref"})(x)
+    torch._dynamo.reset()
+    for got, want in zip(found, graph(x), strict=True):
+        torch.testing.assert_close(got, want, rtol=2e-2, atol=0)
+
+
+def test_a_sine_over_its_angle() -> None:
+    for x in (torch.linspace(-9, 9, 37), torch.linspace(-9, 9, 37).half(), torch.arange(-3, 4)):
+        torch.testing.assert_close(numbers.sine_over_angle(x), torch.sinc(x))
+
+
+@pytest.mark.parametrize("kind", [torch.int64, torch.uint8, torch.bool, torch.float16])
+def test_sizes_with_other_signs_are_floats(kind: torch.dtype) -> None:
+    x = torch.tensor([3, 0, 1]).to(kind)
+    for y in (torch.tensor([-1, 1, -2]), torch.tensor([-0.0, 1.0, -2.0]), x, -2, -2.0):
+        same(formulas.with_sign(x, y), torch.copysign(x, y))
+
+
+def test_bools_in_order() -> None:
+    x = torch.tensor([[True, False, True, False], [False, False, False, True]])
+    for descending in (False, True):
+        got, want = (
+            f(x, dim=1, descending=descending)
+            for f in (formulas.bools_in_order, lambda y, **a: torch.sort(y, stable=True, **a))
+        )
+        assert all(map(torch.equal, got, want))
+    assert formulas.bools_in_order(x.to(torch.uint8)) is NotImplemented
+    assert all(map(torch.equal, formulas.running_maximum(x, 1), x.cummax(1)))
+    assert all(map(torch.equal, formulas.running_minimum(x, 1), x.cummin(1)))
+
+
 def test_a_sigmoid_s_logarithm() -> None:
     for x in (EACH, EACH.half()):
         want = nn.functional.logsigmoid(x.double()).to(x.dtype)
@@ -93,7 +145,7 @@ def test_whether_one_is_not_0() -> None:
 
 
 def test_products_that_do_not_read_what_they_are_added_to() -> None:
-    x, y = torch.randn(2, 3, 4), torch.randn(2, 4, 3)
+    x, y = (torch.randint(-8, 9, dims).float() for dims in ((2, 3, 4), (2, 4, 3)))  # exact sums
     none = torch.full((2, 3, 3), math.nan)
     for alpha in (1, 0.5):
         how = {"beta": 0, "alpha": alpha}

@@ -82,6 +82,20 @@ def test_a_strided_view_is_written() -> None:
         pieces.with_strided(x.T, torch.randn(2), (2,), (1,))
 
 
+def test_memory_is_read_with_other_strides() -> None:
+    """as_strided counts in the memory of a tensor, however its dims lie there."""
+    x = torch.arange(48.0).reshape(6, 8)
+    assert pieces.strided(x, (2, 2), (1, 2), 1) is NotImplemented
+    for y in (x.T, x[1:], x.reshape(2, 3, 8).permute(2, 0, 1), x[2:].T):
+        offset = y.storage_offset()
+        for more in ((), (offset + 3,)):
+            want = torch.as_strided(y, (2, 3), (1, 9), *more)
+            assert torch.equal(pieces.strided(y, (2, 3), (1, 9), *more), want)
+    for y, offset in ((x[:, ::2], None), (x[:, 1:3], None), (x[1:], 0), (x[:2], 15)):
+        with pytest.raises(UnsupportedModel, match="as_strided: the tensor does not lie in order"):
+            pieces.strided(y, (2, 2), (1, 2), offset)
+
+
 def test_a_mask_is_written() -> None:
     x = torch.randn(3, 5, 4, 6)
     line, plane = torch.tensor([True, False, True, True, False]), torch.rand(5, 4) > 0.5
