@@ -69,6 +69,21 @@ void grids() {
   bad.launch(1, 64);
 }
 
+// v_mov_b32 v1, s2 (the group, or 0 for all); s_load_dwordx2 s[6:7], s[0:1], 0; s_waitcnt lgkmcnt(0);
+// v_lshlrev_b32 v2, 2, v0; global_store_dword v2, v1, s[6:7]: all groups write the same words
+void groups_that_meet() {
+  for (u32 value : {0x7e020202u, 0x7e020280u}) {
+    Kernel k({value, 0xc0060180, 0x00000000, 0xbf8cc07f, 0x24040082, 0xdc708000, 0x00060102}, 0);
+    k.memory.track_writers();
+    u32* out = static_cast<u32*>(k.memory.allocate(64 * 4));
+    std::memcpy(k.arguments, &out, 8);
+    k.launch(1, 64, "races");
+    k.launch(1, 64, "races");  // another launch
+    if (value == 0x7e020280u) k.launch(3, 64, "races");
+    else check_error([&] { k.launch(3, 64, "races"); }, "which group 0 of the launch wrote, are written anew by group 1");
+  }
+}
+
 void lds() {
   // v_lshlrev_b32 v1, 2, v0; ds_write_b32 v1, v0; s_waitcnt lgkmcnt(0); s_barrier;
   // v_xor_b32 v2, 0x100, v1; ds_read_b32 v3, v2; s_waitcnt lgkmcnt(0); v_mov_b32 v4, v3
@@ -91,6 +106,11 @@ void lds() {
   unwritten[2] = 0xbf800000;
   Kernel empty(unwritten, 512);
   check_error([&] { empty.launch(1, 128, "uninitialized"); }, "uninitialized LDS");
+  // v_readfirstlane_b32 s2, vN; s_add_u32 s2, s2, s2
+  const auto used = [](std::vector<u32> code, u32 n) {
+    code.insert(code.end(), {0x7e040500 | n, 0x80020202});
+    return code;
+  };
   std::vector<u32> registers = words;
   registers[10] = 0x68080109;  // v_add_u32 v4, v9, v0
   std::vector<u32> scalars = words;
@@ -98,21 +118,37 @@ void lds() {
   Kernel unset(scalars, 512);
   check_error([&] { unset.launch(1, 128, "uninitialized"); }, "s9 is read before it is written");
   unset.launch(1, 128, "races,waits");
-  Kernel undefined(registers, 512);
+  Kernel unread(registers, 512);
+  unread.launch(1, 128, "uninitialized");
+  Kernel undefined(used(registers, 4), 512);
   check_error([&] { undefined.launch(1, 128, "uninitialized"); }, "v9 is read before it is written");
   // s_mov_b32 s8, 1; v_mov_b64 v[4:5], s[8:9]; s_mov_b64 s[10:11], s[8:9]; v_add_u32 v1, v4, v0:
   // half of a pair may be nothing, where nothing reads it
   Kernel half({0xbe880081, 0x7e087008, 0xbe8a0108, 0x68020104}, 0);
   half.launch(1, 64, "uninitialized");
-  Kernel other({0xbe880081, 0x7e087008, 0xbe8a0108, 0x68020105}, 0);  // v5
+  Kernel other(used({0xbe880081, 0x7e087008, 0xbe8a0108, 0x68020105}, 1), 0);  // v5
   check_error([&] { other.launch(1, 64, "uninitialized"); }, "v5 is read before it is written");
   Kernel third({0xbe880081, 0x7e087008, 0xbe8a0108, 0x6802000b}, 0);  // s11
   check_error([&] { third.launch(1, 64, "uninitialized"); }, "s11 is read before it is written");
-  // v_cmp_lt_u32 vcc, 64, v0; v_cndmask_b32 v1, 0, v9, vcc: no lane takes v9, and with 3 for 64 some do
+  // v_cmp_lt_u32 vcc, 64, v0; v_cndmask_b32 v1, 0, v9, vcc: no lane takes v9; with 3 for 64 and
+  // v_cndmask_b32 v1, v9, v0, vcc the first four do
   Kernel never({0x7d9200c0, 0x00021280}, 0);
   never.launch(1, 64, "uninitialized");
-  Kernel some({0x7d920083, 0x00021280}, 0);
-  check_error([&] { some.launch(1, 64, "uninitialized"); }, "v9 is read before it is written");
+  Kernel some(used({0x7d920083, 0x00020109}, 1), 0);
+  check_error([&] { some.launch(1, 64, "uninitialized"); }, "v9 is read before it is written, and its result used by s_add_u32 s2, s2, s2");
+  // v_cmp_lt_u32 vcc, v9, v0; s_and_b64 vcc, vcc, N; s_cbranch_vccnz: bits that 0 takes away are no matter
+  for (u32 n : {0u, 1u}) {
+    Kernel k({0x7d920109, 0x86ea806a | n << 8, 0xbf870000}, 0);
+    if (n == 0) k.launch(1, 64, "uninitialized");
+    else check_error([&] { k.launch(1, 64, "uninitialized"); }, "v9 is read before it is written, and its result used by s_cbranch_vccnz");
+  }
+  // v_mov_b32 v9, v0 in lane 0 alone; v_mov_b32 v1, v9 of another lane by DPP; the first lane is used
+  for (u32 from : {0u, 1u}) {
+    std::vector<u32> code = {0xbefe0181, 0x7e120300, 0xbefe01c1, 0x7e0202fa, 0xff000009 | from << 8};
+    Kernel k(used(code, 1), 0);
+    if (from == 0) k.launch(1, 64, "uninitialized");
+    else check_error([&] { k.launch(1, 64, "uninitialized"); }, "v9 is read before it is written");
+  }
   check_error([] { Checks::parse("all,everything"); }, "unknown check 'everything'");
 }
 
@@ -321,6 +357,7 @@ void hidden() {
 int main() {
   hidden();
   grids();
+  groups_that_meet();
   lds();
   loops();
   places();

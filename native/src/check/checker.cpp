@@ -15,13 +15,6 @@ namespace {
 
 constexpr std::size_t kMostProblems = 32;
 
-// Of a pair of packed operands both halves may be the same register.
-bool reads_word(const Instruction& i, u32 traits, const Operand& o, u32 word) {
-  if (!(traits & kPackedPair) || o.size != 2 || o.letter < 'a' || o.letter > 'c') return true;
-  const int place = o.letter - 'a';
-  return (i.opsel >> place & 1u) == word || (i.opselhi >> place & 1u) == word;
-}
-
 bool same_registers(const Operand& a, const Operand& b) {
   if (a.kind != b.kind || a.kind == Operand::Kind::None || a.kind == Operand::Kind::Constant) return false;
   return a.index < b.index + b.size && b.index < a.index + a.size;
@@ -49,7 +42,8 @@ Checks Checks::parse(const std::string& text) {
 Checker::Checker(const Checks& checks, u32 lds_size, std::size_t waves)
     : checks_(checks), waves_(waves), lds_size_(lds_size), lds_((u64{lds_size} + 3) / 4 * 4), words_(lds_.size() / 4), whole_(words_.size(), 1) {}
 
-void Checker::start_group() {
+void Checker::start_group(u64 writer) {
+  writer_ = writer;
   ++epoch_;
   ++group_;
 }
@@ -60,8 +54,11 @@ void Checker::start_wave(Wave& w) {
   for (u32 v = 0; v < w.given_vectors; ++v) r.written[v] = ~u64{0};
   for (u32 s = 0; s < kScalars; ++s) {
     const bool given = s < w.given_scalars || (s >= w.user_scalars && s < w.initial_scalars);
-    r.scalars[s] = given || (s >= kTtmp && s != kM0 && s != kM0 + 1);
+    r.known[s] = given || (s >= kTtmp && s != kM0 && s != kM0 + 1) ? ~0u : 0;
   }
+  std::fill(std::begin(r.vector_origins), std::end(r.vector_origins), Origin{});
+  std::fill(std::begin(r.scalar_origins), std::end(r.scalar_origins), Origin{});
+  r.scc_known = true;
   r.pending.clear();
   r.states = 16;  // nothing was written just before
   std::fill(std::begin(r.made_scalar), std::end(r.made_scalar), 0);
@@ -233,29 +230,6 @@ void Checker::check_bounds(const Wave& w, const Instruction& i) {
   }
 }
 
-void Checker::check_scalars(const Wave& w, const Registers& r, const Instruction& i, u32 traits) {
-  if (traits & kCopies) return;
-  for (const Instruction* part = &i; part != nullptr; part = part->second) {
-    for (u8 k = 0; k < part->count; ++k) {
-      const Operand& o = part->o[k];
-      if (o.kind != Operand::Kind::Scalar || !(part->sources >> k & 1)) continue;
-      for (u32 n = o.index; n < o.index + u32{o.size} && n < kScalars; ++n) {
-        if (r.scalars[n] || !reads_word(*part, traits, o, n - o.index)) continue;
-        const std::string name = n == kVcc || n == kVcc + 1 ? "vcc" : "s" + std::to_string(n);
-        report(w, "uninitialized register", name + " is read before it is written");
-      }
-    }
-  }
-}
-
-// The lanes that use a source: v_cndmask takes one of two in each.
-static u64 chosen(const Wave& w, const Instruction& i, u8 source) {
-  const std::string_view n = i.name();
-  if (n.find("cndmask") == n.npos || source < 1 || source > 2) return ~u64{0};
-  const u64 mask = i.count > 3 ? read_mask(w, i.o[3]) : read_vcc(w);
-  return source == 2 ? mask : ~mask;
-}
-
 void Checker::before(Wave& w, const Instruction& i) {
   current_ = &i;
   Registers& r = waves_[w.number];
@@ -278,56 +252,45 @@ void Checker::before(Wave& w, const Instruction& i) {
   if (checks_.bounds && (t & kDescriptor)) check_bounds(w, i);
   if (!checks_.uninitialized) return;
   check_scalars(w, r, i, t);
-  if (t & (kReadsFreely | kCopies)) return;
-  const u64 lanes = t & kAllLanes ? (w.wave32 ? 0xffffffff : ~u64{0}) : w.exec;
-  for (const Instruction* part = &i; part != nullptr; part = part->second) {
-    for (u8 k = 0; k < part->count; ++k) {
-      const Operand& o = part->o[k];
-      if (o.kind != Operand::Kind::Vector || !(part->sources >> k & 1)) continue;
-      // only the low half of a product may be wanted, and then the addend's high half is nothing
-      const u32 size = t & kLowAddend ? 1 : o.size;
-      for (u32 n = 0; n < size; ++n) {
-        const u64 unwritten = lanes & ~r.written[o.index + n];
-        if (unwritten == 0 || !reads_word(*part, t, o, n) || (unwritten & chosen(w, *part, k)) == 0) continue;
-        const bool acc = o.index >= kAccBase;
-        report(w, "uninitialized register",
-               std::string(acc ? "a" : "v") + std::to_string(o.index + n - (acc ? kAccBase : 0)) + " is read before it is written");
-      }
-    }
-  }
+  if (t & kComputes) flow_in(w, r, i, t);
+  else if (t & kBits) bits_in(w, r, i);
+  else check_vectors(w, r, i, t);
 }
 
-void Checker::copy_registers(Registers& r, const Instruction& i, u64 exec) {
-  const Operand &to = i.o[0], &from = i.o[1];
-  u64 written[2] = {~u64{0}, ~u64{0}};
-  for (u32 n = 0; n < from.size && n < 2; ++n) {
-    if (from.kind == Operand::Kind::Vector) written[n] = r.written[from.index + n];
-    if (from.kind == Operand::Kind::Scalar && from.index + n < kScalars && !r.scalars[from.index + n]) written[n] = 0;
+void Checker::check_overwrites(const Wave& w) {
+  for (const Overwrite& o : overwrites_) {
+    if (std::memcmp(o.at, o.old, o.bytes) == 0) continue;
+    char text[128];
+    std::snprintf(text, sizeof text, "%u bytes at %p, which group %u of the launch wrote, are written anew by group %u", o.bytes,
+                  static_cast<const void*>(o.at), static_cast<u32>(o.by), static_cast<u32>(writer_));
+    report(w, "memory race", text);
   }
-  for (u32 n = 0; n < to.size && n < 2; ++n) {
-    if (to.kind == Operand::Kind::Vector) r.written[to.index + n] = (r.written[to.index + n] & ~exec) | (written[n] & exec);
-    else if (to.index + n < kScalars) r.scalars[to.index + n] = written[n] != 0;
-  }
+  overwrites_.clear();
 }
 
 void Checker::after(Wave& w, const Instruction& i, u64 exec) {
+  if (!overwrites_.empty()) check_overwrites(w);
   Registers& r = waves_[w.number];
   const u32 t = traits(w, i);
   const u64 lanes = t & kAllLanes ? ~u64{0} : exec;
   if (t & kCopies) {
-    copy_registers(r, i, exec);
+    copy_registers(w, r, i, exec);
     return;
   }
-  for (const Instruction* part = &i; part != nullptr; part = part->second) {
-    for (u8 k = 0; k < part->count; ++k) {
-      const Operand& o = part->o[k];
-      if (!(part->results >> k & 1)) continue;
-      if (o.kind == Operand::Kind::Scalar) {
-        for (u32 n = o.index; n < o.index + u32{o.size} && n < kScalars; ++n) r.scalars[n] = true;
+  if (checks_.uninitialized && (t & (kComputes | kBits | kMoves))) {
+    if (t & kComputes) flow_out(w, r, i, exec);
+    else if (t & kBits) bits_out(w, r, i);
+    else move_lanes(w, r, i, exec);
+  } else {
+    for (u8 k = 0; k < i.count; ++k) {
+      const Operand& o = i.o[k];
+      if (!(i.results >> k & 1)) continue;
+      for (u32 n = o.index; n < o.index + u32{o.size}; ++n) {
+        if (o.kind == Operand::Kind::Scalar && n < kScalars) r.known[n] = ~0u;
+        if (o.kind == Operand::Kind::Vector) r.written[n] |= t & kWritesLane ? ~u64{0} : lanes;
       }
-      if (o.kind != Operand::Kind::Vector) continue;
-      for (u32 n = 0; n < o.size; ++n) r.written[o.index + n] |= t & kWritesLane ? ~u64{0} : lanes;
     }
+    if (std::string_view(i.form) == "SOPC" || std::string_view(i.form) == "SOP2") r.scc_known = true;
   }
   if (i.index_mode & 8) {  // a register that only m0 knows
     for (u64& written : r.written) written |= lanes;
@@ -476,6 +439,13 @@ void Checker::touch(const Wave& w, Byte& b, u64 at, Access access, bool same) {
 }
 
 void Checker::memory(const Wave& w, const u8* p, u32 bytes, Access access) {
+  if (checks_.races && access == Access::Write) {
+    const u64 by = w.memory->claim(p, bytes, writer_);
+    if (by != 0 && bytes <= sizeof(Overwrite::old)) {
+      overwrites_.push_back({p, bytes, by, {}});
+      std::memcpy(overwrites_.back().old, p, bytes);
+    }
+  }
   if (!checks_.uninitialized) return;
   if (access == Access::Write) {
     w.memory->mark_written(p, bytes);

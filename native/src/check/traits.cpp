@@ -16,12 +16,14 @@ u32 traits_of(const Instruction& i) {
   const bool permutes = has("permlane");
   u32 found = kKnown;
   const auto add = [&found](Trait trait, bool is) { found |= is ? u32{trait} : 0; };
-  add(kReadsFreely, i.dpp || i.dpp8 || i.sdwa || permutes || has("permute") || n == "ds_swizzle_b32" || starts(n, "v_readlane") ||
-                        starts(n, "v_readfirstlane") || starts(n, "v_writelane"));
+  const bool swaps = permutes && has("swap"), reads_lane = starts(n, "v_readlane") || starts(n, "v_readfirstlane");
+  const bool moves_lanes = (permutes && !swaps) || has("permute") || n == "ds_swizzle_b32" || reads_lane;
+  add(kReadsFreely, permutes || moves_lanes || starts(n, "v_writelane"));
+  add(kMoves, moves_lanes);
   add(kMatrix, starts(n, "v_mfma") || starts(n, "v_smfmac"));
   add(kSparse, starts(n, "v_swmmac"));
   add(kWaveMatrix, starts(n, "v_wmma") || starts(n, "v_swmmac"));
-  add(kAllLanes, (found & (kMatrix | kWaveMatrix)) || (permutes && has("swap")));
+  add(kAllLanes, (found & (kMatrix | kWaveMatrix)) || swaps);
   for (std::string_view stem : {"v_exp_", "v_log_", "v_rcp_", "v_rsq_", "v_sqrt_", "v_sin_", "v_cos_"}) add(kSlow, starts(n, stem));
   add(kPackedPair, starts(n, "v_pk_"));
   const bool moves = starts(n, "v_mov_b64") || starts(n, "v_mov_b32") || starts(n, "s_mov_b64") || starts(n, "s_mov_b32");
@@ -43,6 +45,16 @@ u32 traits_of(const Instruction& i) {
   add(kVectorNop, n == "v_nop");
   add(kPermutes, permutes);
   add(kComparesLanes, starts(n, "v_cmpx"));
+  const u32 others = kMatrix | kWaveMatrix | kReadsFreely | kCopies | kComparesLanes;
+  add(kComputes, (found & kVector) && !(found & others));
+  add(kTakesMask, (found & kComputes) && (has("cndmask") || has("addc") || has("subb") || has("_co_ci_") || starts(n, "v_div_fmas")));
+  static const std::string_view bits[] = {"s_and_", "s_andn", "s_or_", "s_orn", "s_xor_", "s_xnor_", "s_nand_", "s_nor_", "s_not_"};
+  const bool selects = starts(n, "s_cselect");
+  bool by_bits = selects;
+  for (std::string_view stem : bits) by_bits = by_bits || starts(n, stem);
+  add(kBits, by_bits);
+  add(kReadsScc, selects || starts(n, "s_cbranch_scc") || starts(n, "s_addc") || starts(n, "s_subb") || n == "s_add_co_ci_u32");
+  add(kBranchesOnVcc, starts(n, "s_cbranch_vcc"));
   return found;
 }
 

@@ -7,7 +7,7 @@ namespace mgx {
 
 enum Trait : u32 {
   kKnown = 1u << 0,          // always set
-  kReadsFreely = 1u << 1,    // lanes that are switched off, or a value that nobody uses
+  kReadsFreely = 1u << 1,    // lanes that are switched off, or the number of a lane
   kAllLanes = 1u << 2,       // runs on those that are switched off, too
   kSlow = 1u << 3,           // exponentials, logarithms, roots, reciprocals, sines
   kPackedPair = 1u << 4,     // halves of a pair of registers by op_sel
@@ -32,6 +32,12 @@ enum Trait : u32 {
   kSparse = 1u << 23,        // of these
   kPermutes = 1u << 24,      // v_permlane
   kComparesLanes = 1u << 25,  // v_cmpx
+  kComputes = 1u << 26,      // a vector result: nothing, in a lane whose sources are nothing
+  kTakesMask = 1u << 27,     // of these, a bit of a scalar register for each lane
+  kMoves = 1u << 28,         // a lane's value to another lane, or to a scalar register
+  kBits = 1u << 29,          // a scalar result, each bit by the same bits of its sources; s_cselect
+  kReadsScc = 1u << 30,
+  kBranchesOnVcc = 1u << 31,
 };
 
 u32 traits_of(const Instruction& i);

@@ -29,9 +29,9 @@ bool has_property(const KernelInfo& k, int bit) { return k.properties >> bit & 1
 
 class Group {
  public:
-  // executed: by all groups of the launch
-  Group(Program& program, Memory& memory, const Launch& launch, std::atomic<u64>& executed)
-      : p_(program), memory_(memory), l_(launch), k_(*launch.kernel), all_executed_(executed) {
+  // executed: by all groups of the launch, which has a number
+  Group(Program& program, Memory& memory, const Launch& launch, u64 number, std::atomic<u64>& executed)
+      : p_(program), memory_(memory), l_(launch), k_(*launch.kernel), number_(number), all_executed_(executed) {
     const u64 threads = u64{l_.threads.x} * l_.threads.y * l_.threads.z;
     lanes_ = k_.wave32 ? 32 : 64;
     packs_ = p_.arch.generation != Generation::Gfx10;
@@ -52,7 +52,8 @@ class Group {
   void begin(u32 x, u32 y, u32 z) {
     std::memset(lds_.data(), kPoison, lds_.size());
     std::memset(scratch_.data(), kPoison, scratch_.size());
-    if (checker_) checker_->start_group();
+    const u64 group = x + u64{l_.groups.x} * (y + u64{l_.groups.y} * z);
+    if (checker_) checker_->start_group(number_ << 32 | (group & 0xffffffff));
     for (std::size_t n = 0; n < waves_.size(); ++n) start(*waves_[n], static_cast<u32>(n), x, y, z);
   }
 
@@ -227,6 +228,7 @@ class Group {
   Memory& memory_;
   const Launch& l_;
   const KernelInfo& k_;
+  const u64 number_;
   std::atomic<u64>& all_executed_;
   bool packs_ = true;  // a lane's place is one register
   u32 lanes_ = 64, threads_ = 0, scratch_size_ = 0;
@@ -242,8 +244,8 @@ class Group {
 // another; then several in turns.
 class Groups {
  public:
-  Groups(Program& program, Memory& memory, const Launch& launch, std::size_t most, std::atomic<u64>& executed)
-      : program_(program), memory_(memory), launch_(launch), most_(most), executed_(executed) {}
+  Groups(Program& program, Memory& memory, const Launch& launch, std::size_t most, u64 number, std::atomic<u64>& executed)
+      : program_(program), memory_(memory), launch_(launch), most_(most), number_(number), executed_(executed) {}
 
   void run(std::atomic<u64>& next, u64 total, const std::atomic<bool>& failed) {
     bool more = true;
@@ -286,7 +288,7 @@ class Groups {
 
   void begin(u64 n) {
     if (idle_.empty()) {
-      all_.push_back(std::make_unique<Group>(program_, memory_, launch_, executed_));
+      all_.push_back(std::make_unique<Group>(program_, memory_, launch_, number_, executed_));
       idle_.push_back(all_.back().get());
     }
     Group* group = idle_.back();
@@ -300,6 +302,7 @@ class Groups {
   Memory& memory_;
   const Launch& launch_;
   const std::size_t most_;
+  const u64 number_;
   std::atomic<u64>& executed_;
   std::vector<std::unique_ptr<Group>> all_;
   std::vector<Group*> idle_;
@@ -330,6 +333,8 @@ LaunchResult run_launch(Program& program, Memory& memory, const Launch& launch) 
   const u64 workers = std::max<u64>(1, std::min<u64>(static_cast<u64>(std::max(1, launch.host_threads)), total));
   const std::size_t most = static_cast<std::size_t>(std::max<u64>(1, most_groups(k, launch.threads) / workers));
   std::atomic<u64> next{0}, executed{0};
+  static std::atomic<u64> launches{0};
+  const u64 number = ++launches;
   std::atomic<bool> failed{false};
   std::mutex mutex;
   std::string failure;
@@ -338,7 +343,7 @@ LaunchResult run_launch(Program& program, Memory& memory, const Launch& launch) 
   const auto work = [&] {
     const HostMode restore;
     try {
-      Groups groups(program, memory, launch, most, executed);
+      Groups groups(program, memory, launch, most, number, executed);
       groups.run(next, total, failed);
       std::lock_guard<std::mutex> lock(mutex);
       for (const auto& group : groups.all()) {

@@ -1,6 +1,7 @@
 // The allocations and the look-up of addresses.
 #include "exec/memory.h"
 
+#include <cstdlib>
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
@@ -44,6 +45,7 @@ Range map_across(u64 size, u64& base) {
 
 Memory::~Memory() {
   for (const auto& [base, pages] : mapped_) munmap(reinterpret_cast<void*>(pages.base), pages.size);
+  for (const auto& [base, writers] : writers_) std::free(writers.of);
 }
 
 void* Memory::allocate(u64 size) {
@@ -56,6 +58,7 @@ void* Memory::allocate(u64 size) {
   std::unique_lock<std::shared_mutex> lock(mutex_);
   mapped_[base] = pages;
   if (tracking_) written_[base].assign(size, 0);
+  if (tracks_writers_) writers_[base] = {static_cast<u64*>(std::calloc(size + 1, sizeof(u64))), size};
   return p;
 }
 
@@ -68,6 +71,22 @@ void Memory::mark_written(const void* p, u64 size) {
   --it;
   const u64 at = address - it->first;
   if (at < it->second.size()) std::memset(it->second.data() + at, 1, std::min<u64>(size, it->second.size() - at));
+}
+
+u64 Memory::claim(const void* p, u64 size, u64 writer) {
+  const u64 address = reinterpret_cast<u64>(p);
+  std::shared_lock<std::shared_mutex> lock(mutex_);
+  auto it = writers_.upper_bound(address);
+  if (it == writers_.begin()) return 0;
+  --it;
+  const u64 at = address - it->first;
+  u64 found = 0;
+  for (u64 n = at; n < std::min(at + size, it->second.size) && it->second.of != nullptr; ++n) {
+    u64& last = it->second.of[n];
+    if (last != writer && last >> 32 == writer >> 32) found = last;
+    last = writer;
+  }
+  return found;
 }
 
 bool Memory::is_written(const void* p, u64 size) const {
@@ -88,6 +107,10 @@ void Memory::release(void* p) {
   if (it == mapped_.end()) return;
   munmap(reinterpret_cast<void*>(it->second.base), it->second.size);
   mapped_.erase(it);
+  const auto writers = writers_.find(reinterpret_cast<u64>(p));
+  if (writers == writers_.end()) return;
+  std::free(writers->second.of);
+  writers_.erase(writers);
 }
 
 void Memory::add(const void* p, u64 size) {

@@ -26,6 +26,11 @@ class Memory {
   void mark_written(const void* p, u64 size);
   // True also of memory that does not remember.
   bool is_written(const void* p, u64 size) const;
+  // From now on new memory remembers which writer wrote each byte last.
+  void track_writers() { tracks_writers_ = true; }
+  // Makes bytes a writer's; the last one of its launch who wrote one of them before, else 0. A
+  // writer's high half is the number of its launch.
+  u64 claim(const void* p, u64 size, u64 writer);
   // Makes host memory reachable for kernels.
   void add(const void* p, u64 size);
   void remove(const void* p);
@@ -37,8 +42,14 @@ class Memory {
  private:
   mutable std::shared_mutex mutex_;
   std::map<u64, u64> ranges_;
-  bool tracking_ = false;
+  bool tracking_ = false, tracks_writers_ = false;
   std::map<u64, std::vector<u8>> written_;  // by base, one byte for each
+  // By base, a writer for each byte: zeros that take no room until they are written.
+  struct Writers {
+    u64* of = nullptr;
+    u64 size = 0;
+  };
+  std::map<u64, Writers> writers_;
   std::map<u64, Range> mapped_;             // by base, the pages that hold it
 };
 

@@ -12,6 +12,7 @@ namespace mgx {
 Device::Device(int number, std::string arch, const Settings& settings)
     : number_(number), arch_(std::move(arch)), settings_(settings) {
   if (settings_.checks.uninitialized) memory_.track_writes();
+  if (settings_.checks.races) memory_.track_writers();
 }
 
 Usage Device::usage() {
