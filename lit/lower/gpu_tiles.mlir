@@ -35,7 +35,7 @@ func.func @groups(%x: tensor<1x5x5x4xf32>, %w: tensor<3x3x2x6xf32>) -> tensor<1x
 
 // Few rows that no matrix instruction multiplies have threads' tiles.
 // CHECK-LABEL: @main(
-// CHECK: linalg.matmul {{.*}}promote_operands = [0, 1], reduction = [0, 0, 32], thread = [1, 2, 0], workgroup = [8, 32, 0]
+// CHECK: linalg.matmul {{.*}}promote_operands = [0, 1], reduction = [0, 0, 32], thread = [1, 2, 0], workgroup = [6, 32, 0]
 func.func @few_rows(%x: tensor<6x48xf32>, %w: tensor<48x24xf32>) -> tensor<6x24xf32> {
   %0 = "migraphx.group"(%x, %w) ({
   ^bb0(%a: tensor<6x48xf32>, %b: tensor<48x24xf32>):

@@ -334,3 +334,30 @@ def test_wide_integers(arch: str, library: Path) -> None:
     _, got = run(net, lowered, arch, library)
     for a, want in zip(got, net.want, strict=True):
         assert np.array_equal(a, want)
+
+
+@pytest.mark.emulator
+@pytest.mark.parametrize("rows", [6, pytest.param(13, marks=pytest.mark.slow)])
+def test_few_rows_of_a_batch_stay_in_their_matrix(rows: int, library: Path) -> None:
+    """Behind an epilogue threads past the last row of a matrix wrote into the next one."""
+    net = f"""(float[{rows},40] x) => (float[3,{rows},40] y)
+    {{ a = MatMul(x, w)  s = Sigmoid(a)  y = Mul(a, s) }}"""
+    environment = {**os.environ, "MGX_EMULATE_CHECK": "races"}
+    environment["MGX_EMULATOR_PATH"] = str(library)
+    subprocess.run([sys.executable, "-c", BATCH, net, str(rows)], env=environment, check=True)
+
+
+BATCH = """
+import sys
+import numpy as np
+import mgx_mlir
+from tests.support.models import parsed
+
+rng = np.random.default_rng(0)
+w = rng.standard_normal((3, 40, 40)).astype(np.float32)
+model = parsed(sys.argv[1], {"w": w}, opset=18).SerializeToString()
+program = mgx_mlir.compile(model, "gpu", arch="gfx1030", emulate=True, cache=False)
+x = rng.standard_normal((int(sys.argv[2]), 40)).astype(np.float32)
+a = np.matmul(x.astype(np.float64), w)
+np.testing.assert_allclose(program.run(x=x)[0], a / (1 + np.exp(-a)), rtol=1e-4, atol=1e-4)
+"""

@@ -195,3 +195,97 @@ def test_one_token(library: Path) -> None:
     made, kernels = compiled(model, "gfx942")
     assert sum("attention" in k.name for k in kernels) == 1
     right(made, model, "f16", [{"x": (1, 1, 256), "mask": (1, 1, 1, 1)}])
+
+
+@pytest.mark.parametrize("arch", ["gfx1030", pytest.param("gfx942", marks=pytest.mark.slow)])
+def test_windows_of_planes(arch: str, library: Path) -> None:
+    """Poolings of images whose channels lie apart, in 16 bits: 20 and 28 bytes of each lane."""
+    text = """(TYPE[1,5,11,13] x) => (TYPE[1,5,a,b] y, TYPE[1,5,c,d] z, TYPE[1,5,e,f] u)
+    { y = LpPool<kernel_shape=[4,2], strides=[2,3], pads=[1,1,1,1], p=2>(x)
+      z = AveragePool<kernel_shape=[3,4], strides=[1,3], pads=[1,2,0,1]>(x)
+      u = MaxPool<kernel_shape=[2,3], strides=[3,1], pads=[0,1,1,0]>(x) }"""
+    model = net(text, "f16")
+    made, _ = compiled(model, arch)
+    right(made, model, "f16", [{"x": (1, 5, 11, 13)}])
+
+
+@pytest.mark.parametrize("arch", ["gfx1100", pytest.param("gfx1201", marks=pytest.mark.slow)])
+def test_attention_of_dynamic_lengths(arch: str, library: Path) -> None:
+    """Blocks of 32 keys, which the run counts, kept 11 registers of 256 elsewhere on gfx1100."""
+    text = """(TYPE[b,s,384] x) => (TYPE[b,s,384] y)
+    { q0 = MatMul(x, wq)  q1 = Add(q0, bq)  q2 = Reshape(q1, heads)
+      k0 = MatMul(x, wk)  k1 = Add(k0, bk)  k2 = Reshape(k1, heads)
+      v0 = MatMul(x, wv)  v1 = Add(v0, bv)  v2 = Reshape(v1, heads)
+      q = Transpose<perm=[0,2,1,3]>(q2)  k = Transpose<perm=[0,2,3,1]>(k2)
+      v = Transpose<perm=[0,2,1,3]>(v2)  s0 = MatMul(q, k)  s1 = Mul(s0, by)
+      p = Softmax<axis=-1>(s1)  o = MatMul(p, v)
+      a = Transpose<perm=[0,2,1,3]>(o)  y = Reshape(a, whole) }"""
+    drawn = {f"{w}{i}": (384, 384) if w == "w" else (384,) for w in "wb" for i in "qkv"}
+    model = net(text, "f16", **drawn)
+    constants = {
+        "heads": np.array([0, 0, 6, 64]), "whole": np.array([0, 0, 384]), "by": np.float16(0.125),
+    }  # fmt: skip
+    model.graph.initializer.extend(
+        numpy_helper.from_array(np.asarray(v), k) for k, v in constants.items()
+    )
+    made, kernels = compiled(model, arch)
+    assert sum("attention" in k.name for k in kernels) == 1
+    right(made, model, "f16", [{"x": (1, 33, 384)}, {"x": (2, 17, 384)}])
+
+
+@pytest.mark.parametrize(
+    ("arch", "keys"),
+    [("gfx1201", 1021), ("gfx1100", None), pytest.param("gfx1100", 1021, marks=pytest.mark.slow)],
+)
+def test_one_token_of_wide_heads(arch: str, keys: int | None, library: Path) -> None:
+    """32 heads of 128 share 8 of keys: 2 to 5 registers of 256 were kept elsewhere."""
+    text = f"""(TYPE[1,32,1,128] q, TYPE[1,8,{keys or "t"},128] k, TYPE[1,8,{keys or "t"},128] v)
+    => (TYPE[1,32,1,128] y)
+    {{ n = Shape<start=2,end=3>(k)  to = Concat<axis=0>(ahead, n, size)
+      flat = Concat<axis=0>(first, n, size)
+      k1 = Unsqueeze(k, two)  k2 = Expand(k1, to)  k3 = Reshape(k2, flat)
+      v1 = Unsqueeze(v, two)  v2 = Expand(v1, to)  v3 = Reshape(v2, flat)
+      kt = Transpose<perm=[0,1,3,2]>(k3)  s0 = MatMul(q, kt)  s1 = Mul(s0, by)
+      p = Softmax<axis=-1>(s1)  y = MatMul(p, v3) }}"""
+    model = net(text, "f16")
+    constants = {
+        "ahead": np.array([1, 8, 4]), "first": np.array([1, 32]), "size": np.array([128]),
+        "two": np.array([2]), "by": np.float16(0.09),
+    }  # fmt: skip
+    model.graph.initializer.extend(
+        numpy_helper.from_array(np.asarray(v), k) for k, v in constants.items()
+    )
+    made, kernels = compiled(model, arch)
+    assert sum("attention" in k.name for k in kernels) == 1
+    for n in (keys,) if keys else (1, 130, 300):
+        held = (1, 8, n, 128)
+        right(made, model, "f16", [{"q": (1, 32, 1, 128), "k": held, "v": held}])
+
+
+@pytest.mark.parametrize("arch", ["gfx1102", pytest.param("gfx942", marks=pytest.mark.slow)])
+def test_short_rows_by_few_weights(arch: str, library: Path) -> None:
+    """Weights of fewer than 64 elements are in the kernel: 516 bytes of each lane were kept."""
+    model = net("(TYPE[1,24] x) => (TYPE[1,2] y) { a = MatMul(x, w)  y = Add(a, b) }", "f16",
+                w=(24, 2), b=(2,))  # fmt: skip
+    made, _ = compiled(model, arch)
+    right(made, model, "f16", [{"x": (1, 24)}])
+
+
+def test_sixteen_bits_without_matrix_instructions(library: Path) -> None:
+    """On RDNA2 311 of 256 registers were kept elsewhere, after 45 s of compiling."""
+    model = net("(TYPE[66,128] x) => (TYPE[66,96] y) { y = MatMul(x, w) }", "f16", w=(128, 96))
+    made, _ = compiled(model, "gfx1030")
+    right(made, model, "f16", [{"x": (66, 128)}])
+
+
+def test_short_rows_of_bytes(library: Path) -> None:
+    """1028 bytes of each lane were kept in scratch memory."""
+    w = np.random.default_rng(0).integers(-60, 60, (16, 10)).astype(np.int8)
+    model = onnx.parser.parse_model(
+        """<ir_version: 8, opset_import: ["" : 17]> g (int8[1,16] x) => (int32[1,10] y)
+        { y = MatMulInteger(x, w) }"""
+    )
+    model.graph.initializer.append(numpy_helper.from_array(w, "w"))
+    made, _ = compiled(model, "gfx90a")
+    x = np.arange(-8, 8, dtype=np.int8)[None]
+    np.testing.assert_array_equal(made.run({"x": x})[0], x.astype(np.int32) @ w.astype(np.int32))

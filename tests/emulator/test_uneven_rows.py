@@ -1,4 +1,7 @@
-"""Rows of fixed extents that waves do not divide: all lanes of a group share them."""
+"""Rows of fixed extents that waves do not divide: all lanes of a group share them.
+
+Their number is fixed, or dynamic.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,7 @@ import numpy as np
 import pytest
 
 import mgx_mlir
+from mgx_mlir.targets.report import gpu_report
 from tests.support.models import parsed
 
 ARCHES = [
@@ -74,6 +78,38 @@ def test_numbers(arch: str, length: int, library: Path) -> None:
     np.testing.assert_array_equal(j[:, 0], x.argmax(1))
     z = softmax(w / 2)
     np.testing.assert_allclose(k, z - z.mean(1, keepdims=True), atol=1e-6)
+
+
+DYNAMIC = """(float[r,LONG] x, float16[r,s,LONG] h, float[LONG] g) => (
+    float[r,LONG] a, float16[r,s,LONG] b, float[r] c, float[r,LONG] d) {
+  a = Softmax(x)
+  b = LogSoftmax(h)
+  c = ReduceMax<axes = [1], keepdims = 0>(x)
+  d = LayerNormalization(x, g, g) }"""
+
+
+@pytest.mark.parametrize("length", LENGTHS)
+@pytest.mark.parametrize("arch", ARCHES)
+def test_dynamic_number_of_rows(arch: str, length: int, library: Path) -> None:
+    model = parsed(DYNAMIC.replace("LONG", str(length)), {}, opset=17).SerializeToString()
+    program = mgx_mlir.compile(model, "gpu", arch=arch, emulate=True, cache=False)
+    report = gpu_report(program.executable.vmfb, program.executable.dispatches)
+    # the parts of a row that waves of a group have are added up in the LDS
+    assert all(k.lds > 0 for k in report.kernels) or length < 128
+    rng = np.random.default_rng(length)
+    for rows, others in ((1, 1), (4, 2)):
+        x = rng.standard_normal((rows, length)).astype(np.float32)
+        h = rng.standard_normal((rows, others, length)).astype(np.float16)
+        g = rng.uniform(0.5, 1, length).astype(np.float32)
+        a, b, c, d = program.run(x=x, h=h, g=g)
+        w, narrow = x.astype(np.float64), h.reshape(-1, length).astype(np.float64)
+        np.testing.assert_allclose(a, softmax(w), rtol=1e-5)
+        np.testing.assert_allclose(
+            b.reshape(-1, length).astype(np.float64), np.log(softmax(narrow)), rtol=2e-3
+        )
+        np.testing.assert_array_equal(c, x.max(1))
+        w = (w - w.mean(1, keepdims=True)) / np.sqrt(w.var(1, keepdims=True) + 1e-5)
+        np.testing.assert_allclose(d, w * g + g, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("arch", ARCHES)

@@ -194,9 +194,9 @@ def test_tiles_without_matrix_instructions() -> None:
     assert tile("gfx1100", 49, 512, 2048) == ((16, 32), 128)
     assert tile("gfx1100", 128, 64, 64, batch=(96,)) == ((64, 64), 128)
     assert tile("gfx1100", 128, 8, 768) is None  # read once
-    assert tile("gfx1100", 7, 20, 64, batch=(12,)) == ((8, 32), 128)
+    assert tile("gfx1100", 7, 20, 64, batch=(12,)) == ((7, 32), 112)
     assert tile("gfx1100", 4, 100, 768) == ((4, 32), 128)
-    assert tile("gfx1100", 7, 3, 16) == ((8, 32), 128)
+    assert tile("gfx1100", 7, 3, 16) == ((7, 32), 112)
     assert tile("gfx1100", 7, 3, 64) is None
     assert tile("gfx942", 128, 768, 768) is None  # has matrix instructions
     assert tile("gfx1100", 128, 768, 768, dtype="half_type") is None

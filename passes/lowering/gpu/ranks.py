@@ -15,11 +15,13 @@ from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.ir import arith, ir, linalg
 from mgx_mlir.passes.lowering.context import PARALLEL, REDUCTION, LoweringContext
 from mgx_mlir.passes.lowering.expr import Extent
+from mgx_mlir.passes.lowering.gpu.matmul import compilation_info
 from mgx_mlir.passes.lowering.index import alone
 from mgx_mlir.passes.lowering.scalar import ArithScalars, TypedScalar
 
 _INT = dtypes.INT32
 _b = ArithScalars(_INT, _INT)
+_SHORT = 64  # most elements of a row that one lane counts: IREE keeps parts of it in scratch memory
 
 
 def best_indices(
@@ -53,7 +55,8 @@ def best_indices(
 
     def ranks() -> list[ir.Value]:
         zero = [e.fill(own, _INT, 0)]
-        return e.generic([keys, keys], zero, [mine, others, mine], iterators, counted)
+        made = e.generic([keys, keys], zero, [mine, others, mine], iterators, counted)
+        return _by_elements(e, made, own, own[axis])
 
     kind = ir.RankedTensorType(keys.type)
     element = ir.IntegerType.get_signless(32)
@@ -61,12 +64,24 @@ def best_indices(
 
     def places() -> list[ir.Value]:
         zero = [e.fill(list(extents), _INT, 0)]
-        return e.generic([found], zero, [others, mine], iterators, placed)
+        made = e.generic([found], zero, [others, mine], iterators, placed)
+        return _by_elements(e, made, extents, own[axis])
 
     shape = e.static_dims(list(extents))
     dynamic = ir.ShapedType.get_dynamic_size()
     dims = [dynamic if n < 0 else n for n in shape]
     return alone(e, [ir.RankedTensorType.get(dims, element)], [list(extents)], places)[0]
+
+
+def _by_elements(
+    e: LoweringContext, made: list[ir.Value], out: Sequence[Extent], length: Extent
+) -> list[ir.Value]:
+    """Give each element of a result a lane, where rows are short; return the result."""
+    if isinstance(length, int) and length <= _SHORT and len(out) > 1:
+        compilation_info.give(
+            e, made[0], lambda arch: compilation_info.window_info(arch, out, 1, planar=True)
+        )
+    return made
 
 
 def _at(dim: int) -> ir.Value:

@@ -23,14 +23,16 @@ _BYTES = 16  # that a lane loads at once
 # ops of a kernel of rows beside its loops
 _OTHERS = (
     "arith.constant", "tensor.empty", "linalg.fill", "flow.return", "tensor.expand_shape",
-    "tensor.collapse_shape",
+    "tensor.collapse_shape", "tensor.dim",
 )  # fmt: skip
 
 
 def are_uneven(options: LowerOptions, dims: Sequence[int]) -> bool:
-    """Return whether rows along the last of `dims` are a GPU's, fixed, and divided by no wave."""
+    """Return whether rows along the last of `dims`, which is fixed, are a GPU's, and divided by no
+    wave.
+    """
     chip = amd_chip(options.arch) if options.target == "gpu" and options.tiles else None
-    if chip is None or DYN in dims or 0 in dims or not dims:
+    if chip is None or 0 in dims or not dims or dims[-1] == DYN:
         return False
     return dims[-1] > chip.lanes and dims[-1] % chip.lanes != 0
 

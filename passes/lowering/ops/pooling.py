@@ -125,10 +125,10 @@ def _window_reduce(
     window = e.empty([a.length for a in axes], acc)
     iterators = [PARALLEL] * rank + [REDUCTION] * spatial
     found = e.generic([x, window], [init], maps, iterators, body)[0]
-    if first == 1:
-        compilation_info.give(
-            e, found, lambda arch: compilation_info.window_info(arch, own, spatial)
-        )
+    planar = first == 2
+    compilation_info.give(
+        e, found, lambda arch: compilation_info.window_info(arch, own, spatial, planar=planar)
+    )
     return found
 
 

@@ -420,7 +420,8 @@ def softmax(op: Softmax | LogSoftmax, ins: Sequence[ir.Value], e: LoweringContex
         peak = reduce_tensor(e, x, t.dtype, [axis], "max", acc)
         total = _sum_of_powers(e, x, peak, t, axis)
         kinds, body = [t.dtype, acc, acc], less if is_log else share
-        return e.map_elements([x, peak, total], kinds, t, body, maps=[identity(t.rank), rows, rows])
+        maps = [identity(t.rank), rows, rows]
+        return e.map_elements([x, peak, total], kinds, t, body, maps=maps, extents=e.extents(x))
     peak, powers, total = _shifted_exp(e, x, t, axis)
     values, body = ([x, peak, total], less) if is_log else ([powers, total], divided)
     kinds = [t.dtype if is_log else acc, *[acc] * (len(values) - 1)]

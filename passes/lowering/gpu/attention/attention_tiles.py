@@ -54,10 +54,12 @@ _DEEP_REGISTERS = 224  # the same on chips of deep matrix instructions (gfx950)
 # most elements of a wave's share of the tiles of keys and values, by lanes of a wave: kernels with
 # more of them being loaded spill (test_attention_forms)
 _LOADED = {64: 8192, 32: 1024}
+_LOADED_MASKED = 512  # the same where keys are masked, on chips whose lanes hold operands twice
 # most scores and sums of a lane on NVIDIA: with more, and the queries, it spills
 _RESULTS = 128
 _RUN = 8  # elements of a load
 _DEPTH = 128  # most elements of a row of values per workgroup on RDNA, which has no more registers
+_DEPTH_MASKED = 64  # the same for parts of keys that are masked
 _PART, _PART_OF_WIDE = 64, 32  # elements per workgroup of longer rows; where queries are as wide
 # hand-written loop: most elements per lane being loaded, fewest keys; two lines per wave if there
 # are _FULL workgroups or more per unit
@@ -124,6 +126,7 @@ class AttentionShape:
     width: int  # elements of a row of queries or keys
     depth: int  # elements of a row of values
     shared: bool = False  # heads share keys, and are additional rows beside the queries
+    masked: bool = False  # the last tile of keys is partial, or their number dynamic
 
 
 def intrinsics_of(arch: str, dtype: DType, width: int, depth: int) -> AttentionIntrinsics | None:
@@ -154,7 +157,8 @@ def choose(arch: str, a: AttentionShape) -> AttentionTile | None:
     """
     chip = CHIPS[arch]
     part = _PART if a.width <= _DEPTH else _PART_OF_WIDE
-    depth = part if chip.lanes == 32 and a.depth > _DEPTH and a.depth % part == 0 else a.depth
+    most = _DEPTH_MASKED if a.masked and a.shared else _DEPTH
+    depth = part if chip.lanes == 32 and a.depth > most and a.depth % part == 0 else a.depth
     known = {
         AttentionTile(waves, keys, depth, lines): clocks
         for (waves, keys, lines), clocks in schedules.attention(arch, a.width, depth).items()
@@ -177,7 +181,8 @@ def _fits(chip: Chip, a: AttentionShape, tile: AttentionTile, most: int = _MOST_
         return False
     shared = _is_shared(tile.keys, a.width, threads) and _is_shared(tile.depth, tile.keys, threads)
     least = tile.keys == SIDE and tile.lines == 1
-    few = held <= _LOADED[chip.lanes] * tile.waves and tile.keys < 2 * a.keys
+    loaded = _LOADED_MASKED if a.masked and chip.copies > 1 else _LOADED[chip.lanes]
+    few = held <= loaded * tile.waves and tile.keys < 2 * a.keys
     if chip.is_nvidia:  # copies take no registers
         few = sum(tile.share(chip, a.width)[1::2]) <= _RESULTS and tile.keys < 2 * a.keys
     alone = tile.waves <= chip.simds and _groups(a, tile) <= chip.units
@@ -252,7 +257,10 @@ def choose_parts(arch: str, a: AttentionShape) -> Parts | None:
 
 def _parts(arch: str, a: AttentionShape, count: int, waves: int) -> Parts | None:
     each = -(-a.keys // count)
-    part = AttentionShape(a.count * count, waves * SIDE, each, a.width, a.depth, shared=True)
+    masked = a.masked or count * each != a.keys or each % SIDE != 0
+    part = AttentionShape(
+        a.count * count, waves * SIDE, each, a.width, a.depth, shared=True, masked=masked
+    )
     tile = choose(arch, part)
     if tile is None:
         return None

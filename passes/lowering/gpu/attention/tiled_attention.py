@@ -130,7 +130,9 @@ def _by_parts(
         return Refusal("a dynamic number of heads shares keys")
     count = prod(usual(d, _USUAL_BATCH) for d in form.lead) // times
     keys = usual(form.keys, _USUAL_KEYS_OF_PARTS)
-    a = AttentionShape(count, times * form.queries, keys, form.width, form.depth)
+    a = AttentionShape(
+        count, times * form.queries, keys, form.width, form.depth, masked=is_named(form.keys)
+    )
     parts = attention_tiles.choose_parts(e.options.arch, a)
     if parts is None:
         return Refusal("no tile has all rows that share keys")
@@ -147,6 +149,7 @@ def _whole(
     a = AttentionShape(
         prod(usual(d, _USUAL_BATCH) for d in form.lead), usual(form.queries, _USUAL_QUERIES),
         usual(form.keys, _USUAL_KEYS), form.width, form.depth, shared is not None,
+        k.named is not None,
     )  # fmt: skip
     tile = attention_tiles.choose(arch, a)
     if tile is None and k.named is None and CHIPS[arch].lanes == 64:  # RDNA has no registers for it

@@ -310,11 +310,13 @@ def _plain(
     )
 
 
-def window_info(arch: str, out: Sequence[int | ir.Value], spatial: int) -> ir.Attribute | None:
-    """Return the info of windows of channels-last images that are reduced, results [n, .., c].
+def window_info(
+    arch: str, out: Sequence[int | ir.Value], spatial: int, *, planar: bool = False
+) -> ir.Attribute | None:
+    """Return the info of windows of images that are reduced, results [n, .., c].
 
     A thread takes adjacent channels and one element of the window at a time; else windows at the
-    border are put in scratch memory.
+    border are put in scratch memory. planar: results are [n, c, ..], a thread takes one of them.
     """
     chip = amd_chip(arch)
     along, channels = out[-2:]
@@ -323,6 +325,7 @@ def window_info(arch: str, out: Sequence[int | ir.Value], spatial: int) -> ir.At
     if chip is None:
         return None
     run = next((n for n in (4, 2) if channels % n == 0 and channels >= n * SIDE), 1)
+    run = 1 if planar else run
     across = max(n for n in range(1, chip.lanes + 1) if (channels // run) % n == 0)
     images = max(n for n in range(1, chip.lanes // across + 1) if along % n == 0)
     lead = [1] * (len(out) - 2)

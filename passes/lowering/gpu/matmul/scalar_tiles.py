@@ -17,6 +17,7 @@ from mgx_mlir.core.records import dataclass
 from mgx_mlir.hardware.chips import CHIPS, Chip
 from mgx_mlir.passes.lowering.gpu import schedules
 from mgx_mlir.passes.lowering.gpu.matmul.gemm_shape import CONVOLUTION, DOT, ROWS, GemmShape
+from mgx_mlir.passes.lowering.gpu.matmul.mma import INTRINSICS
 from mgx_mlir.passes.lowering.gpu.schedules import ThreadTile
 
 _LEAST = (16, 16)  # rows and columns; smaller matmuls are left to IREE's reductions
@@ -31,7 +32,8 @@ def thread_tile(arch: str, gemm: GemmShape) -> ThreadTile | None:
     """Return the tile of a GEMM that no matrix instruction multiplies; None: IREE chooses.
 
     The depth takes several iterations, of fewer elements where it is short: in a single one IREE
-    3.13 lets threads past the last row write.
+    3.13 lets threads past the last row write. So it does where a thread has one row: such a tile
+    has all rows.
     """
     chip = _chip(arch, gemm)
     if chip is None or gemm.op != DOT:
@@ -44,7 +46,12 @@ def thread_tile(arch: str, gemm: GemmShape) -> ThreadTile | None:
     for least, tile in known.few if few else known.gemm:
         fits = rows <= least if few else count * tile.workgroups(rows, columns) >= least * units
         if fits:
-            return replace(tile, depth=min(tile.depth, 1 << (depth - 1).bit_length() - 1))
+            size = (
+                (rows, tile.size[1]) if tile.thread[0] == 1 and rows % tile.size[0] else tile.size
+            )
+            return replace(
+                tile, size=size, depth=min(tile.depth, 1 << (depth - 1).bit_length() - 1)
+            )
     return None
 
 
@@ -76,6 +83,8 @@ def _chip(arch: str, gemm: GemmShape) -> Chip | None:
     chip = CHIPS.get(arch)
     if chip is None or gemm.dtype == dtypes.INT32.name:
         return chip
+    if dtypes.from_name(gemm.dtype) in (dtypes.HALF, dtypes.BF16):
+        return None if INTRINSICS.get(arch) else chip
     return None if chip.single or gemm.dtype != dtypes.FLOAT.name else chip
 
 
@@ -108,11 +117,16 @@ def lane_tile(arch: str, gemm: GemmShape) -> LaneTile | None:
 
 
 def is_short_row(arch: str, gemm: GemmShape) -> bool:
-    """Return whether a GEMM is one short row of floats, for which each lane sums a whole
+    """Return whether a GEMM is one short row of floats or bytes, for which each lane sums a whole
     column. IREE's kernel would use a matrix tile in scratch memory.
+
+    Few weights are constants in the kernel, by column.
     """
-    one = gemm.dims[0] == 1
-    return arch in CHIPS and one and _is_few(arch, gemm) and gemm.dims[2] < _SHALLOW
+    dtype, by_row = dtypes.from_name(gemm.dtype), replace(gemm, layout=ROWS)
+    if arch not in CHIPS or gemm.dims[0] != 1 or gemm.dims[2] >= _SHALLOW:
+        return False
+    bytes_ = dtype.is_integer and dtype.size == 1 and gemm.op == DOT and not gemm.batch
+    return bytes_ or _is_few(arch, by_row)
 
 
 def _is_few(arch: str, gemm: GemmShape) -> bool:
