@@ -27,6 +27,7 @@ def compile_once(model: ModelSource, options: CompileOptions) -> IreeProgram:
     found = find_program(key, options, model) if key is not None else None
     if found is None:
         with collector.resting():
+            backend.begin()
             # start-up: a cache hit needs none of it
             from mgx_mlir.compiler.compilation import Compilation
 

@@ -90,6 +90,14 @@ class Target(ABC):
         """Return how kernels compile apart from their host functions; None where they do not."""
         return None
 
+    def begin(self) -> None:
+        """Start the worker that each compile needs, before our own modules are imported."""
+        how = self.apart()
+        if how is not None and how.form is None:
+            from mgx_mlir.targets import apart
+
+            apart.begin()
+
     def prepare(self, ops: int, options: BackendOptions | None = None) -> None:
         """Start the workers for a program of `ops` ops, while its passes run."""
         options, how = options or BackendOptions(), self.apart()
@@ -184,7 +192,7 @@ class Target(ABC):
         options: BackendOptions,
     ) -> CompileOutput:
         """Compile with one set of flags. Errors: CompileFailed."""
-        from mgx_mlir.targets.apart import compile_apart, takes
+        from mgx_mlir.targets.apart import compile_apart, compile_small, takes
 
         start = time.monotonic()
         how = self.apart()
@@ -205,6 +213,13 @@ class Target(ABC):
                 return made
             if left_out:
                 raise KernelsLeftOut
+            limit = max(limit - (time.monotonic() - start), 0.001)
+        elif how is not None and how.form is None:
+            made = compile_small(
+                compiler, lowered.bytecode, flags, timeout=limit, memory_limit=options.memory_limit
+            )
+            if made is not None:
+                return made
             limit = max(limit - (time.monotonic() - start), 0.001)
         return compiler.run(
             lowered.bytecode,

@@ -15,9 +15,9 @@ from mgx_mlir.targets.worker import OF_PROCESS
 from mgx_mlir.targets.worker_kernels import Kernel, library_text
 from mgx_mlir.targets.worker_pool import Together
 
-# Bytes of text of a library's kernels. Each library costs 0.15 s for the C library that IREE
-# compiles into it (docs/design/37-kernels-apart.md), and eight kernels of a convolution net four
-# times that. A constant, so that the module does not depend on the machine.
+# Bytes of text of a library's kernels. Each library costs 0.06 s of IREE's own start
+# (docs/design/37-kernels-apart.md), and eight kernels of a convolution net ten times that. A
+# constant, so that the module does not depend on the machine.
 LIBRARY_BYTES = 260_000
 Count = tuple[int, int, int]  # workgroups of a launch
 

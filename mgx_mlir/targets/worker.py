@@ -318,12 +318,13 @@ class Parts:
 
     def __init__(self) -> None:
         self.kernels = _beside("worker_kernels")
+        _beside("worker_link")
         self.hosts = _beside("worker_host")
         self.program: Any = None
         self.host: Any = None
 
     def answer(self, header: dict[str, Any], payload: bytes) -> Reply:
-        """Answer one request. Its kind: split, kernels, library, host or finish."""
+        """Answer one request. Its kind: whole, split, kernels, library, host or finish."""
         if "flags" in header:
             own = [f for f in header["flags"] if f not in OF_PROCESS]
             header = {**header, "flags": own}
@@ -331,6 +332,15 @@ class Parts:
             return getattr(self, "_" + header["kind"])(header, payload)
         except ValueError as e:  # an unknown flag
             return {"status": "flags"}, str(e).encode()
+
+    def _whole(self, header: dict[str, Any], payload: bytes) -> Reply:
+        """Compile a small module with its kernels."""
+        self._forget()
+        wrong = validate(payload)
+        if wrong:
+            return {"status": "input"}, wrong.encode()
+        made = self.hosts.whole(payload, header["flags"], verify=header["verify"])
+        return ({"status": "compile"}, b"") if made is None else ({"status": "ok"}, made)
 
     def _split(self, header: dict[str, Any], payload: bytes) -> Reply:
         """Extract the kernels of a module, which is kept for `host`.

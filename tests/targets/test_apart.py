@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 
 from mgx_mlir import compile as compile_program
+from mgx_mlir.compiler.compilation import Compilation
 from mgx_mlir.compiler.iree_program import IreeProgram
 from mgx_mlir.targets import apart, cache, child, kernel_stream, worker
 from mgx_mlir.targets.base import get_target
@@ -314,9 +315,59 @@ def test_a_system_without_processes_is_said_by_the_compile_as_one(
     assert "compiled as one: no worker starts: no process" in caplog.text
 
 
-def test_small_modules_are_compiled_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_small_modules_are_compiled_as_one_by_a_worker_that_starts_first(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(apart, "SMALL", 10**9)
-    assert compiled(net(), cache=False).executable.via != "workers"
+    own = IreeCompiler()
+    monkeypatch.setattr(child, "_shared", own)
+    read, started = Compilation.read, list[int]()
+
+    def noted(self: Any, model: Any) -> Any:
+        started.append(len(own._apart))
+        return read(self, model)
+
+    monkeypatch.setattr(Compilation, "read", noted)
+    try:
+        made = compiled(net(), cache=False)
+        assert (made.executable.via, started) == ("worker", [1])
+        assert compiled(net(), cache=False).executable.vmfb == made.executable.vmfb
+        assert np.isfinite(made.run(inputs())[0]).all()
+    finally:
+        own.close()
+
+
+def test_a_small_module_that_a_worker_refuses_is_compiled_by_another_process(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(apart, "SMALL", 10**9)
+    ask = Pool.ask
+    monkeypatch.setattr(Pool, "ask", lambda s, w, h, p=b"": ask(s, w, h, b"module { func.func }"))
+    assert np.isfinite(compiled(net(), cache=False).run(inputs())[0]).all()
+    assert "compiled by another process: input" in caplog.text
+
+
+@pytest.mark.parametrize("undefined", [False, True])
+def test_libraries_are_linked_with_what_their_kernels_call(
+    undefined: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The remainder of f32 calls the C library."""
+    if undefined:
+        refusing = tmp_path / "linker"
+        refusing.write_text('#!/bin/sh\ncase "$*" in *defsym*) exit 1;; esac\nexec "$LLD" "$@"\n')
+        refusing.chmod(0o755)
+        monkeypatch.setenv("LLD", str(child.compiler_binary().with_name("iree-lld")))
+        monkeypatch.setenv("IREE_LLVM_EMBEDDED_LINKER_PATH", str(refusing))
+    monkeypatch.setattr(child, "_shared", IreeCompiler())
+    g = Graph(4)
+    x, y = g.input("x", [40]), g.input("y", [40])
+    g.output(g.op("Mod", x, y, fmod=1), "z", [40])
+    made = compiled(g.model().SerializeToString(), cache=False)
+    assert made.executable.via == "workers"
+    rng = np.random.default_rng(6)
+    x, y = (rng.uniform(1, 9, 40).astype(np.float32) for _ in range(2))
+    np.testing.assert_array_equal(made.run({"x": x, "y": y})[0], np.fmod(x, y))
+    child.shared_compiler().close()
 
 
 @pytest.fixture
