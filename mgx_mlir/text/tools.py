@@ -1,7 +1,7 @@
 """Calls of tools: the grammar that constrains an answer to them, and their parser.
 
-Models write calls in the form of their template. The forms of Hermes (Qwen, SmolLM 3, and others)
-and of Llama 3 are supported.
+Models write calls in the form of their template. The forms of Hermes (Qwen, SmolLM 3, and others),
+of Llama 3 and of Mistral (a list of calls) are supported.
 """
 
 from __future__ import annotations
@@ -22,18 +22,25 @@ _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 
 @dataclass(frozen=True)
 class CallForm:
-    """The text of a call: `trigger`, `begin`, an object with name and arguments, `end`."""
+    """The text of a call: `trigger`, `begin`, an object with name and arguments, `end`.
+
+    With `between` it is a list: `trigger`, `opening`, `begin`, an object, `between`, `begin`, ...
+    """
 
     sign: str  # words of a template by which the form is recognised
     trigger: str
     begin: str
     arguments: str  # key of the arguments
     end: str
+    opening: str = ""
+    between: str = ""
 
 
 FORMS = (
     CallForm("<tool_call>", "<tool_call>", "\n{", "arguments", "\n</tool_call>"),
     CallForm('"parameters": dictionary of argument name', '{"name":', "{", "parameters", ""),
+    CallForm("[TOOL_CALLS] [", "[TOOL_CALLS]", "{", "arguments", "]", " [", ", "),
+    CallForm("[TOOL_CALLS][", "[TOOL_CALLS]", "{", "arguments", "]", "[", ", "),
 )
 
 
@@ -52,8 +59,8 @@ def form_of(tokenizer: Tokenizer) -> CallForm:
         raise UsageError("the model's template takes no tools")
     found = next((f for f in FORMS if f.sign in template), None)
     if found is None:
-        raise UsageError("the model's template writes calls in an unknown form; known are "
-                         "those of Hermes (<tool_call>) and Llama 3")  # fmt: skip
+        raise UsageError("the model's template writes calls in an unknown form; known are those of "
+                         "Hermes (<tool_call>), Llama 3 and Mistral ([TOOL_CALLS] [)")  # fmt: skip
     return found
 
 
@@ -91,7 +98,11 @@ def grammar(
         style = {**schema, "x-guidance": JSON_STYLE}
         rows.append(f'f{i}: {json.dumps(head)} %json {json.dumps(style)} "}}"')
     end = f" {json.dumps(form.end)}" if form.end else ""
-    body = f"( {' | '.join(f'f{i}' for i in range(len(rows)))} ){end}"
+    body = f"( {' | '.join(f'f{i}' for i in range(len(rows)))} )"
+    if form.between:
+        more = f" ({json.dumps(form.between)} {body})*" if parallel else ""
+        body, parallel = f"{json.dumps(form.opening)} {body}{more}", False
+    body += end
     if choice == "auto":
         start = "call* tail" if parallel else "tail | call"
         calls = f"tail: TEXT\nTEXT: /(.|\\n)*/\ntrigger[lazy]: TEXT {trigger}\ncall: trigger {body}"
@@ -139,29 +150,31 @@ class Calls:
             read = self._read()
             if read is None:
                 return shown, calls
-            calls.append(read)
+            calls += read
         keep = begun(self._form.trigger, self._held)
         # spaces before a call are not text
         end = len(self._held[: len(self._held) - keep].rstrip())
         shown, self._held = shown + self._held[:end], self._held[end:]
         return shown, calls
 
-    def _read(self) -> Call | None:
-        """Remove a call from the held text; None if it is not complete."""
+    def _read(self) -> list[Call] | None:
+        """Remove calls from the held text; None if they are not complete."""
         form = self._form
         at = len(form.trigger) if not form.trigger.startswith(form.begin) else 0
-        begin = self._held.find("{", at)
+        begin = self._held.find("[" if form.between else "{", at)
         if begin < 0:
             return None
         try:
-            row, size = json.JSONDecoder().raw_decode(self._held[begin:])
+            found, size = json.JSONDecoder().raw_decode(self._held[begin:])
         except ValueError:
             return None
+        rows = found if form.between else [found]
         rest = self._held[begin + size :]
-        if not rest.startswith(form.end):
+        end = "" if form.between else form.end  # the list has it
+        if not rest.startswith(end) or not all(isinstance(row, dict) for row in rows):
             return None
-        self._held = rest[len(form.end) :]
-        return Call(str(row.get("name")), json.dumps(row.get(form.arguments, {})))
+        self._held = rest[len(end) :]
+        return [Call(str(row.get("name")), json.dumps(row.get(form.arguments, {}))) for row in rows]
 
     def rest(self) -> str:
         """Return the held text: no more text comes."""

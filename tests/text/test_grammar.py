@@ -13,7 +13,7 @@ from mgx_mlir.text import Grammar, TextModel
 from mgx_mlir.text.tools import FORMS, Call, Calls, grammar
 from tests.text.fake import PRINTED, Fake, Tokenizer
 
-HERMES, LLAMA = FORMS
+HERMES, LLAMA, MISTRAL, _ = FORMS
 SCHEMA = {
     "type": "object",
     "properties": {
@@ -124,6 +124,11 @@ def test_calls_in_a_text(size: int) -> None:
     assert read(f"Let me see.\n\n{HELLO}\n{HELLO}") == ("Let me see.", [one, one])
     assert read("a <tool b <tool_ c") == ("a <tool b <tool_ c", [])
     assert read(HELLO[:-1]) == (HELLO[:-1], [])  # ended by its length
+    row = '{"name": "f", "arguments": {"x": 5}}'
+    listed = f"[TOOL_CALLS] [{row}, {row}]"
+    assert read(f"So: {listed}", MISTRAL) == ("So:", [one, one])
+    assert read(listed[:-1], MISTRAL) == (listed[:-1], [])
+    assert read("[TOOL_CALLS] [5]", MISTRAL) == ("[TOOL_CALLS] [5]", [])
     assert read('{"name": "f", "parameters": {"x": "}"}}', LLAMA) == (
         "", [Call("f", '{"x": "}"}')],
     )  # fmt: skip

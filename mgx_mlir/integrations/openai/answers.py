@@ -222,4 +222,5 @@ def _data(row: dict[str, Any]) -> bytes:
 
 def _call_row(call: Call) -> dict[str, Any]:
     function = {"name": call.name, "arguments": call.arguments}
-    return {"id": f"call_{secrets.token_hex(12)}", "type": "function", "function": function}
+    # templates of Mistral take ids of nine letters and digits alone
+    return {"id": secrets.token_hex(5)[:9], "type": "function", "function": function}
