@@ -15,7 +15,6 @@ import numpy as np
 PAGE = 2 << 20
 _CHUNK = 16 * PAGE  # bytes of a piece that small arrays share
 _APART = 64  # alignment of arrays in bytes
-_LEAST = 64 << 10  # bytes; smaller arrays gain nothing
 
 
 def huge_empty(nbytes: int) -> np.ndarray:
@@ -40,9 +39,7 @@ class HugePages:
         self._left = np.empty(0, np.uint8)
 
     def placed(self, array: np.ndarray) -> np.ndarray:
-        """Return a copy of an array in large pages; a small one is returned as it is."""
-        if array.nbytes < _LEAST:
-            return array
+        """Return a copy of an array in large pages."""
         out = self.empty(array.shape, array.dtype)
         out[...] = array
         return out

@@ -211,7 +211,9 @@ def cached(key: str | None, options: CompileOptions) -> tuple[CompiledProgram, C
         return None
     if made is None:
         return None
-    pages = HugePages()  # a step reads all weights: docs/quantization.md
+    # a step reads all weights: docs/quantization.md; no array of the file's mapping stays, whose
+    # pages would be held beside the copies
+    pages = HugePages()
     made.params = {name: pages.placed(array) for name, array in made.params.items()}
     return made, shape
 

@@ -27,7 +27,9 @@ def test_arrays_are_copied_behind_each_other() -> None:
     placed[0][:] = -1
     np.testing.assert_array_equal(placed[1], arrays[1])
     small = np.arange(9.0)
-    assert pages.placed(small) is small
+    copy = pages.placed(small)
+    np.testing.assert_array_equal(copy, small)
+    assert not np.shares_memory(copy, small)
 
 
 def test_memory_goes_with_the_last_array() -> None:
