@@ -12,7 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mgx_mlir.core import dtypes
-from mgx_mlir.hardware.machine import processor_features
+from mgx_mlir.hardware.machine import has_tile_registers, processor_features
 from mgx_mlir.passes.lowering.cpu.frame.isa import isa_of
 from tests.lowering.programs import COMPILES, Programs, check, compiles_for, execute, kernels_of
 
@@ -214,12 +214,59 @@ def test_rows_in_digits_are_the_same_alone() -> None:
         return b.op("blocked_dot", x, *map(b.literal, (codes, scales, zeros)), block_size=32)
 
     made, x = Programs(), rng.normal(0, 1, (11, 64)).astype(np.float32)
-    made.add(build, [x], x @ weights, types=["tensor<?x64xf32>"], tolerance=4e-7)
+    made.add(build, [x[:8]], x[:8] @ weights, types=["tensor<?x64xf32>"], tolerance=4e-7)
     lowered = made.lowered(*STEPS)
     made.compare(lowered)
+    # in tile registers numbers have 16 bits
+    check(execute(lowered, [x])[0], x @ weights, 8e-6 if has_tile_registers() else 4e-7, "11 rows")
     whole = execute(lowered, [x[:8]])[0]
     for first, last in ((0, 1), (2, 4), (1, 6), (0, 7)):
         assert np.array_equal(execute(lowered, [x[first:last]])[0], whole[first:last])
+
+
+# rows and columns that fill no register, a depth in parts and with a short chunk, bytes, a block
+# of all the depth, rows in several dims
+SPLIT = [
+    Product((40,), 65, 515),
+    Product((3, 11), 64, 530, zeros="parts", after=True),
+    Product((65,), 71, 513, block=5, kind="i8", half=True, zeros="whole"),
+    Product((24,), 64, 520, block=0, kind="f8e4m3", after=True),
+]
+
+
+@pytest.mark.skipif(not has_tile_registers(), reason="no tile registers of bf16 here")
+def test_many_rows_in_tile_registers() -> None:
+    """Numbers as sums of two bf16, of 16 bits: sums are off by 8e-6 of the largest."""
+    made, rng = Programs(), np.random.default_rng(6)
+    for p in SPLIT:
+        _add(made, p, rng, tolerance=8e-6)
+    lowered = made.lowered(*STEPS)
+    assert kernels_of(lowered) == 2 * len(SPLIT)
+    made.compare(lowered, threads=(1, 2))
+
+
+@pytest.mark.skipif(not has_tile_registers(), reason="no tile registers of bf16 here")
+def test_a_dynamic_number_of_rows_in_tile_registers() -> None:
+    """Rows in digits, and many, of one program; more than a work-group's.
+
+    A sum of 576 products of up to 8 and more is off by 3e-3 at most: 2e-6 of their magnitudes' sum.
+    """
+    rng = np.random.default_rng(9)
+    codes = rng.integers(0, 256, (288, 520), dtype=np.uint8)
+    scales = rng.normal(0, 1, (18, 520)).astype(np.float32)
+    flat = np.stack([codes & 15, codes >> 4], 1).reshape(576, 520).astype(np.float64)
+    weights = (flat - 8) * np.repeat(scales, 32, 0)
+
+    def build(b: Any, x: Any) -> Any:
+        return b.op("blocked_dot", x, *map(b.literal, (codes, scales)), block_size=32)
+
+    made, x = Programs(), rng.normal(0, 1, (530, 576)).astype(np.float32)
+    made.add(build, [x], x @ weights, types=["tensor<?x576xf32>"], tolerance=8e-6)
+    lowered = made.lowered(*STEPS)
+    made.compare(lowered)
+    for rows in (0, 1, 8, 9, 31, 33, 512):
+        (got,) = execute(lowered, [x[:rows]])
+        np.testing.assert_allclose(got, x[:rows] @ weights, rtol=0, atol=6e-3)
 
 
 def test_rows_that_the_run_knows() -> None:

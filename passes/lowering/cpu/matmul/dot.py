@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.dtypes import DType
-from mgx_mlir.core.ir import ir
+from mgx_mlir.core.ir import arith, ir
 from mgx_mlir.passes.lowering.cpu.frame.epilogue import Epilogue, Spot, Stores
 from mgx_mlir.passes.lowering.cpu.frame.isa import Isa
 from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import (
@@ -45,6 +45,13 @@ from mgx_mlir.passes.lowering.cpu.matmul.panel import (
     multiplied,
     walk,
 )
+from mgx_mlir.passes.lowering.cpu.matmul.split import (
+    BLOCK,
+    MOST_ROWS,
+    SplitProduct,
+    parts_of,
+    split_rows,
+)
 
 GROUPS = 16  # work-groups of a matmul where possible, for 2 to 8 workers
 GROUP_WORK = 1 << 18  # multiply-adds (with few rows: weights) that pay for a work-group
@@ -73,6 +80,7 @@ class DotShape:
     # type of the first operand: f32, bf16, i8 or u8; matmuls of integers sum in i32
     dtype: DType = dtypes.FLOAT
     bits: FewBits | None = None  # form of weights packed in few bits, None for others
+    split: bool = False  # many rows are multiplied in tile registers, as sums of two bf16
 
     @property
     def is_along_depth(self) -> bool:
@@ -109,6 +117,8 @@ def plan(shape: DotShape, isa: Isa) -> DotPlan:
     for d in shape.lead:
         batch *= d if isinstance(d, int) else 1
     tile, registers = _tile(high, columns, isa)
+    if shape.split and registers % 2 and registers > 1:
+        tile, registers = next(t for t in isa.dot_tiles if t[1] == registers + 1)
     width = registers * isa.lanes
     wanted = max(1, GROUPS // batch)  # work-groups of each matmul of a batch
     # a dynamic extent is assumed to be large
@@ -119,6 +129,9 @@ def plan(shape: DotShape, isa: Isa) -> DotPlan:
     groups = -(-count // panels)
     # with few columns there are more groups, of fewer rows
     least = max(tile, -(-GROUP_WORK // (panel * panels)))
+    if shape.split:
+        share = MOST_ROWS if high is None else _share(high, -(-high // MOST_ROWS), BLOCK)
+        return DotPlan(width, tile, panels, -(-share // BLOCK) * BLOCK)
     if high is None:
         few = -(-4 * least // tile) * tile
         if shape.b is not None or shape.bits is not None:
@@ -199,10 +212,14 @@ def matmul(
     product of the leading extents. captured: further extents that the epilogue needs.
     """
     lead = [batch] if shape.lead else []
+    few, many = _few_and_many(shape, isa)
     if in_digits(shape, isa):
         assert shape.bits is not None
         assert isinstance(shape.depth, int)
-        operands = [*operands, *digits_of(operands[0], shape.rows, shape.depth, shape.bits)]
+        operands = [*operands, *digits_of(operands[0], few, shape.depth, shape.bits)]
+    if shape.split:
+        assert isinstance(shape.depth, int)
+        operands = [*operands, split_rows(operands[0], many, shape.depth, isa)]
     return dispatch(
         [*operands, *epilogue.inputs],
         [([*lead, shape.rows, shape.columns], d) for d in epilogue.stored],
@@ -217,6 +234,32 @@ def in_digits(shape: DotShape, isa: Isa) -> bool:
     """Return whether few rows are multiplied as digits, which includes a single row."""
     few = not isinstance(shape.rows, int) or shape.rows <= FEW_ROWS
     return few and takes_apart(isa, shape.bits, shape.depth, shape.columns)
+
+
+def _few_at_most(shape: DotShape, isa: Isa) -> int:
+    """Return for how many rows codes stay in registers, where their number is dynamic."""
+    return _MOST_FEW if _at_once(shape, isa) > 1 else 1
+
+
+def _at_once(shape: DotShape, isa: Isa) -> int:
+    """Return how many of these are multiplied at once."""
+    if in_digits(shape, isa):
+        return _IN_DIGITS
+    return _IN_BYTES if shape.bits is not None and shape.bits.bits == 8 else 1
+
+
+def _few_and_many(shape: DotShape, isa: Isa) -> tuple[Index, Index]:
+    """Return the rows that are taken apart for registers, and those for tile registers.
+
+    Where their number is dynamic, one of the two is 0.
+    """
+    rows = shape.rows
+    if isinstance(rows, int) or not shape.split:
+        return rows, rows
+    most = arith.ConstantOp(ir.IndexType.get(), _few_at_most(shape, isa)).result
+    none = arith.ConstantOp(ir.IndexType.get(), 0).result
+    is_few = arith.CmpIOp(arith.CmpIPredicate.ule, rows, most).result
+    return (arith.SelectOp(is_few, rows, none).result, arith.SelectOp(is_few, none, rows).result)
 
 
 class _Loops:
@@ -249,6 +292,7 @@ class _Loops:
             used = 2 if shape.bits.zeros is None else 3
             used += TENSORS if in_digits(shape, isa) else 0
             tensors = k.inputs[1 : 1 + used]
+            used += shape.split
             self.widened = WidenedB(k, isa, shape.bits, cut.width, cut.block, tensors)
             return self.widened, used
         if shape.b is None:
@@ -265,6 +309,7 @@ class _Loops:
         panels = k.div(k.add(wide, cut.width - 1), cut.width)
         sizes = [*[1 for _ in self.prefix], self.rows, wide]
         carried = [k.empty(dims, d) for dims, d in self.b.scratch]
+        carried += self.split(0).scratch if self.shape.split else []
         carried += [k.empty((cut.rows, cut.width), self.shape.sums)] if self.parts else []
         carried += [k.empty(sizes, d) for d in stored]
 
@@ -276,24 +321,20 @@ class _Loops:
                 k, rows, most, c, lambda r, high, t: self.few_rows(p, r, high, t)
             ))  # fmt: skip
 
-        if self.widened is None or (cut.block and isinstance(self.rows, int)):
-            made = each(self.panel)
+        many = self.split_panel if self.shape.split else self.panel
+        fixed = isinstance(self.shape.rows, int)
+        if self.widened is None or (fixed and (cut.block or self.shape.split)):
+            made = each(many)
         elif isinstance(self.rows, int):
             made = few(self.rows, self.rows)
         else:
             types = [t.type for t in carried]
-            at_once = self._at_once()
-            few_at_most = _MOST_FEW if at_once > 1 else 1
-            is_few = k.is_below(k.sub(self.rows, 1), few_at_most)  # 0 rows is not few
-            made = k.when(is_few, lambda: few(self.rows, at_once), lambda: each(self.panel), types)
+            at_once, few_at_most = (f(self.shape, self.isa) for f in (_at_once, _few_at_most))
+            # 0 rows is not few, nor are the last rows of many
+            own = k.inner(self.shape.rows) if self.shape.split else self.rows
+            is_few = k.is_below(k.sub(own, 1), few_at_most)
+            made = k.when(is_few, lambda: few(self.rows, at_once), lambda: each(many), types)
         return [ResultTile(t, self.at, sizes) for t in made[-len(stored) :]]
-
-    def _at_once(self) -> int:
-        """Return how many rows are multiplied at once where the number of few rows is dynamic."""
-        bits = self.shape.bits
-        if in_digits(self.shape, self.isa):
-            return _IN_DIGITS
-        return _IN_BYTES if bits is not None and bits.bits == 8 else 1
 
     def part_of(self, p: Index, *, masked: bool) -> Part:
         """Return the part of B of a panel."""
@@ -334,6 +375,24 @@ class _Loops:
         # at least one iteration, which stores zero sums
         end = k.max(self.depth, 1)
         return k.loop(0, end, cut.block, carried, part) if self.parts else some(whole, carried)
+
+    def split(self, p: Index) -> SplitProduct:
+        """Return the products of all rows by a panel in tile registers."""
+        assert self.widened is not None
+        assert isinstance(self.depth, int)
+        assert isinstance(self.columns, int)
+        k, used = self.k, len(self.widened.tensors)
+        spots = self.spots(self.part_of(p, masked=self.columns % self.cut.width != 0), p, 0)
+        return SplitProduct(
+            k, self.isa, self.widened.widening, k.inputs[1 + used], self.row,
+            parts_of(k.inputs[0]), self.depth, self.vectors, self.cut.rows,
+lambda r, sums, c: self.stores.stored(sums, spots(r), c),
+        )  # fmt: skip
+
+    def split_panel(self, p: Index, carried: Tiles) -> Tiles:
+        """Build all rows of one panel in tile registers."""
+        number = self.k.add(self.k.div(self.column, self.cut.width), p)
+        return self.split(p).panel(number, self.rows, carried)
 
     def few_rows(self, p: Index, r: Index, high: int, carried: Tiles) -> Tiles:
         """Build `high` rows from `r` on, for a panel of few bits that is widened in registers."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from mgx_mlir.core import dtypes, literals
@@ -21,7 +21,7 @@ from mgx_mlir.passes.lowering.cpu.frame.epilogue import Epilogue, epilogue_of
 from mgx_mlir.passes.lowering.cpu.frame.isa import Isa
 from mgx_mlir.passes.lowering.cpu.frame.sites import KernelSite, literal_of
 from mgx_mlir.passes.lowering.cpu.matmul import dot as loops
-from mgx_mlir.passes.lowering.cpu.matmul import tiled_dot
+from mgx_mlir.passes.lowering.cpu.matmul import split, tiled_dot
 from mgx_mlir.passes.lowering.cpu.matmul.few_bits import UNIT, FewBits, words
 from mgx_mlir.passes.lowering.cpu.matmul.instructions import PAIR
 from mgx_mlir.passes.lowering.cpu.matmul.panel import Panels, pack
@@ -212,6 +212,12 @@ def build(e: LoweringContext, site: KernelSite, plan: _Plan) -> list[ir.Value]:
     shape = loops.DotShape(
         rows, plan.depth, plan.columns, tuple(lead), order, b and b.order, dtype, bits
     )  # fmt: skip
+    if (
+        bits is not None
+        and e.options.fast_math
+        and split.takes(rows, order, plan.depth, plan.columns, isa)
+    ):
+        shape = replace(shape, split=True)
     if b is None and not lead and tiled_dot.takes(rows, plan.depth, dtype, isa):
         made = _tiled(e, site, shape, x, dot, epilogue, flattened)
         return [views.reshaped(e, v, [*plan.lead, plan.rows, plan.columns]) for v in made]

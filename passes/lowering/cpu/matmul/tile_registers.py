@@ -219,6 +219,11 @@ def multiplied(
     return _intrinsic(k, own.instruction(isa), 3, total, left, right)
 
 
+def sums_in(k: WorkgroupBuilder, v: ir.Value) -> ir.Value:
+    """Return a vector of sums as a register, which a product has to add to at once."""
+    return _intrinsic(k, f"llvm.x86.cast.vector.to.tile.v{SUMS}f32", 0, v)
+
+
 def sums_of(k: WorkgroupBuilder, total: ir.Value, own: Operands = PAIRS) -> ir.Value:
     """Return a register of sums as a vector, which is to be written."""
     element = "i32" if own.sums.is_integer else "f32"
