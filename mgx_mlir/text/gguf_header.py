@@ -23,6 +23,7 @@ _STRING, _ARRAY = 8, 9
 _SCALARS = {
     0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d",
 }  # fmt: skip
+_LENGTH = struct.Struct("<Q")  # bytes of a string
 _LEAST_PAIR = 8 + 4 + 1  # least bytes of a key and its value: a length, a type, a byte
 _LEAST_TENSOR = 8 + 4 + 4 + 8  # least bytes of a tensor's entry: a length, rank, type, offset
 
@@ -100,9 +101,24 @@ class _Walk:
         if kind != _STRING:
             raise self.wrong(f"'{key}' has elements of the type {kind}")
         count = self.count(f"elements of '{key}'", 8)
-        for _ in range(count):
-            self.text(f"a string of '{key}'")
+        self.pass_texts(count, f"a string of '{key}'")
         return count
+
+    def pass_texts(self, count: int, what: str) -> None:
+        """Check `count` strings, of which a vocabulary has 100,000, in one loop without calls."""
+        data, at, end = self.bytes, self.at, len(self.bytes)
+        for _ in range(count):
+            begin = at + _LENGTH.size
+            size = _LENGTH.unpack_from(data, at)[0] if begin <= end else end
+            try:
+                if begin + size > end:
+                    raise ValueError
+                str(data[begin : begin + size], "utf-8")
+            except ValueError:  # UnicodeDecodeError is one
+                self.at = at
+                self.text(what)  # raises what is wrong
+            at = begin + size
+        self.at = at
 
 
 def read_header(path: str | os.PathLike[str]) -> Header:
