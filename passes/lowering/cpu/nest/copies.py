@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
 from math import prod
 
 from mgx_mlir.core import dtypes
@@ -31,6 +32,8 @@ from mgx_mlir.passes.lowering.expr import Expr, Extent, Leaf, View, behind_views
 from mgx_mlir.passes.lowering.select import KernelRule, Refusal, refused
 
 _LEAST_ROW = 8  # elements of a gathered row: shorter rows are copied one element at a time
+_LEAST_SHARED = 4  # lines whose elements are gathered by the same indices, which pay for a table
+_STRIP = 512  # elements of a line that are gathered by one table
 _ROW_REGISTERS = 4  # vectors of a gathered row that are copied together
 _MOST_REPEATS = 4  # vectors that are written for one that is read
 _CACHE_ROWS = 256  # rows of a head's cache per work-group
@@ -48,8 +51,12 @@ def refusal(op: Gather) -> str | None:
         return "it copies bools"
     if 0 in (*t.dims, *it.dims):
         return "it has no elements"
-    known = [d for d in rest if d != DYN]
-    return "its rows are short" if len(known) == len(rest) and prod(known) < _LEAST_ROW else None
+    if DYN in rest or prod(rest) >= _LEAST_ROW:
+        return None
+    ahead = t.dims[: axis_of(op.axis, t.rank)]
+    if prod(rest) == 1 and (DYN in ahead or prod(ahead) >= _LEAST_SHARED):
+        return None
+    return "its rows are short"
 
 
 def _match_gather(e: LoweringContext, op: Gather) -> Refusal | None:
@@ -89,6 +96,10 @@ def _gathered(
     view, own, counts = AxisView.of(e, data, t, axis), e.extents(data), e.extents(indices)
     (outer, extent, inner), count = view.dims, e.product(counts)
     positions = views.reshaped(e, indices, [count])
+    whole = [*own[:axis], *counts, *own[axis + 1 :]]
+    if isinstance(inner, int) and inner == 1:
+        made = _gathered_elements(e, view, positions, t.dtype, it.dtype, isa)
+        return [e.refine(views.reshaped(e, made, whole), TensorType.of(op.out))]
 
     def body(tile: Tile) -> list[ir.Value]:
         k, length = tile.k, tile.k.inner(extent)
@@ -103,8 +114,51 @@ def _gathered(
 
     dims, steps = [outer, count, inner], (1, line_step(count, inner))
     nest = Nest([view.tensor, positions], dims, [t.dtype], steps, isa.lanes_of(t.dtype), [extent])
-    found = views.reshaped(e, nest.run(body)[0], [*own[:axis], *counts, *own[axis + 1 :]])
+    found = views.reshaped(e, nest.run(body)[0], whole)
     return [e.refine(found, TensorType.of(op.out))]
+
+
+def _gathered_elements(
+    e: LoweringContext, view: AxisView, positions: ir.Value, dtype: DType, kind: DType, isa: Isa
+) -> ir.Value:
+    """Build lines [outer, count] of single elements; a table has the indices that all lines use."""
+    (outer, extent, _), count, lanes = view.dims, e.extent(positions, 0), isa.lanes
+
+    def body(tile: Tile) -> list[ir.Value]:
+        k, length, wanted = tile.k, tile.k.inner(extent), tile.size[1]
+        source, numbers = k.inputs
+
+        def strip(start: Index, made: list[ir.Value]) -> list[ir.Value]:
+            own = k.min(_STRIP, k.sub(wanted, start))
+
+            def position(i: Index, c: list[ir.Value]) -> list[ir.Value]:
+                # elements past the last one are read, too
+                number = k.element(numbers, [k.min(k.add(start, i), k.sub(wanted, 1))])
+                at = index.normalized(k, number, length, kind)
+                return [k.put(index.as_i64(k, at), c[0], [i])]
+
+            filled = k.mul(k.div(k.add(own, lanes - 1), lanes), lanes)
+            (table,) = k.loop(0, filled, 1, [k.empty((_STRIP,), dtypes.INT64)], position)
+
+            def line(row: Line) -> list[ir.Value]:
+                def part(j: Index, lanes: int, masked: bool) -> list[ir.Value]:
+                    found: list[ir.Value] = []
+                    for n in range(lanes):
+                        at = index.to_index(k.element(table, [k.add(j, n)]), dtypes.INT64)
+                        found.append(k.element(source, [row.at[0], at, 0]))
+                    return [vector.FromElementsOp(k.vector_type(lanes, dtype), found).result]
+
+                return row.unless_empty([length], lambda: row.vectors(part, to=start, count=own))
+
+            return replace(tile, made=made).lines(line)
+
+        return k.each(0, wanted, _STRIP, list(tile.made), strip)
+
+    nest = Nest(
+        [view.tensor, positions], [outer, count], [dtype], (line_step(outer, count),), lanes,
+        [extent],
+    )  # fmt: skip
+    return nest.run(body)[0]
 
 
 GATHER_KERNEL = KernelRule("gather_kernel", (), _match_gather_kernel, _build_gather_kernel)
