@@ -102,6 +102,28 @@ def sine_over_angle(x: Any) -> Any:
     return _torch().where(x == 0, 1.0, angle.sin() / angle)
 
 
+def blended(x: Any, end: Any, weight: Any) -> Any:
+    """Return lerp of 16-bit floats from f32: the distance of two numbers may be infinite in f16."""
+    torch = _torch()
+    if not x.is_floating_point() or x.element_size() > 2:
+        return NotImplemented
+    wide = (_as(v, torch.float32) if isinstance(v, torch.Tensor) else v for v in (x, end, weight))
+    return torch.lerp(*wide).to(x.dtype)
+
+
+def true_of_integers(x: Any) -> Any:
+    """Return true for every integer, as isfinite does: ONNX tests floats alone."""
+    torch = _torch()
+    inexact = x.is_floating_point() or x.is_complex()
+    return NotImplemented if inexact else torch.ones_like(x, dtype=torch.bool)
+
+
+def false_of_integers(x: Any) -> Any:
+    """Return false for every integer, as isnan and isinf do: ONNX tests floats alone."""
+    found = true_of_integers(x)
+    return found if found is NotImplemented else found.logical_not()
+
+
 def remainder(x: Any, y: Any) -> Any:
     """Return the remainder of x, with the sign of y: floats by an exact fmod."""
     torch = _torch()

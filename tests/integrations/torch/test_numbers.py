@@ -92,6 +92,23 @@ def test_sizes_with_other_signs_are_floats(kind: torch.dtype) -> None:
         same(formulas.with_sign(x, y), torch.copysign(x, y))
 
 
+@pytest.mark.parametrize("kind", [torch.int64, torch.uint8, torch.bool])
+def test_every_integer_is_finite(kind: torch.dtype) -> None:
+    x = torch.tensor([0, 1, 1]).to(kind)
+    assert torch.equal(numbers.true_of_integers(x), torch.isfinite(x))
+    for test in (torch.isnan, torch.isinf, torch.isposinf, torch.isneginf):
+        assert torch.equal(numbers.false_of_integers(x), test(x))
+    for function in (numbers.true_of_integers, numbers.false_of_integers):
+        assert function(x.float()) is function(x.to(torch.complex64)) is NotImplemented
+
+
+def test_between_numbers_that_lie_far_apart() -> None:
+    x = torch.tensor([-6e4, 1.0, 6e4]).half()
+    for weight in (0.25, torch.tensor([0.5, 0.1, 0.75]).half()):
+        same(numbers.blended(x, -x, weight), torch.lerp(x, -x, weight))
+    assert numbers.blended(x.float(), -x.float(), 0.25) is NotImplemented
+
+
 def test_bools_in_order() -> None:
     x = torch.tensor([[True, False, True, False], [False, False, False, True]])
     for descending in (False, True):
