@@ -205,8 +205,12 @@ def avg_pool(
             count = count - ((count - 1) * s >= size + p)
             last = max((count - 1) * s + k - size - p, p)
         pads = [p, last, *pads]
-    pool = f.avg_pool3d if n == 3 else f.avg_pool2d
-    return pool(f.pad(x, pads), kernel, stride) * (math.prod(kernel) / divisor)
+    pool, count = f.avg_pool3d if n == 3 else f.avg_pool2d, math.prod(kernel)
+    if x.is_floating_point():
+        return pool(f.pad(x, pads), kernel, stride) * (count / divisor)
+    torch = _torch()
+    sums = (pool(f.pad(x.to(torch.float64), pads), kernel, stride) * count).round()
+    return torch.div(sums.to(x.dtype), divisor, rounding_mode="trunc")
 
 
 def unique_consecutive(

@@ -102,6 +102,15 @@ def test_every_integer_is_finite(kind: torch.dtype) -> None:
         assert function(x.float()) is function(x.to(torch.complex64)) is NotImplemented
 
 
+def test_means_of_windows_of_integers_are_cut() -> None:
+    x = torch.randint(-9, 10, (1, 3, 9, 9))
+    for ceil_mode in (False, True):
+        given = ([3, 2], [2], [1], ceil_mode, True, 2)
+        want = F.avg_pool2d(x, *given)
+        assert torch.equal(arguments.avg_pool(x, *given), want)
+        assert want.dtype == torch.int64
+
+
 def test_between_numbers_that_lie_far_apart() -> None:
     x = torch.tensor([-6e4, 1.0, 6e4]).half()
     for weight in (0.25, torch.tensor([0.5, 0.1, 0.75]).half()):
