@@ -16,7 +16,7 @@ from mgx_mlir.api.argument import argument, array_of
 from mgx_mlir.api.device import is_on_gpu, shared
 from mgx_mlir.api.shape import shape
 from mgx_mlir.compiler.given_outputs import caches_of, is_same
-from mgx_mlir.core.errors import MgxError, RunError
+from mgx_mlir.core.errors import MgxError, RunError, UsageError
 from mgx_mlir.programs.layout import AnyShape, Shape
 from mgx_mlir.programs.signature import Port, Signature
 from mgx_mlir.runtime import gpu_calls
@@ -117,6 +117,11 @@ def values_of(params: Mapping[str, Any], device: Device | None) -> dict[str, Any
 
     A tensor of another library that is in the device's memory is taken without a copy.
     """
+    if not isinstance(params, Mapping):
+        raise UsageError(
+            f"expected inputs by name, a dict, got {type(params).__name__}",
+            notes=["get_parameter_names() lists the names"],
+        )
     return {name: _value(name, value, device) for name, value in params.items()}
 
 

@@ -14,7 +14,17 @@ from mgx_mlir.core.errors import ShapeError
 from mgx_mlir.core.literals import aligned_empty
 from mgx_mlir.core.random_numbers import random_elements
 from mgx_mlir.core.weight_files import read_weights
+from mgx_mlir.programs.layout import Shape
 from mgx_mlir.programs.strided import array_over, holdable, laid_out
+
+
+def _held(s: shape) -> Shape:
+    """Return a static shape that memory can hold. Errors: ShapeError."""
+    if not isinstance(s, shape):
+        raise ShapeError(
+            f"expected a shape, got {type(s).__name__}", notes=['shape(type="float", lens=[2, 3])']
+        )
+    return holdable(s._static())
 
 
 def create_argument(s: shape, values: Sequence[Any]) -> argument:
@@ -22,7 +32,7 @@ def create_argument(s: shape, values: Sequence[Any]) -> argument:
 
     Errors: ShapeError where the number of values is not the number of elements.
     """
-    found = holdable(s._static())
+    found = _held(s)
     flat = np.asarray(values).reshape(-1)
     if flat.size != found.elements:
         raise ShapeError(f"expected {found.elements} values for {found}, got {flat.size}")
@@ -33,7 +43,7 @@ def create_argument(s: shape, values: Sequence[Any]) -> argument:
 
 def fill_argument(s: shape, value: Any) -> argument:
     """Make an argument whose elements are all `value`."""
-    found = holdable(s._static())
+    found = _held(s)
     flat = np.full(found.elements, value).astype(found.dtype.np)
     return argument(array_over(laid_out(flat, found), found))
 
@@ -44,7 +54,7 @@ def generate_argument(s: shape, seed: int = 0) -> argument:
     MIGraphX's generator and ranges: floats in [-1, 1), signed integers of n bytes in half of
     2**(5n) either way, unsigned ones below 2**(5n), bools by the lowest bit.
     """
-    found = holdable(s._static())
+    found = _held(s)
     buffer = aligned_empty((found.element_space,), found.dtype.np)
     buffer[...] = random_elements(found.element_space, found.dtype, seed)
     return argument(array_over(buffer, found))

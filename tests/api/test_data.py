@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import ml_dtypes
 import numpy as np
 import pytest
 
 import mgx_mlir as migraphx
-from mgx_mlir.core.errors import FileError, ShapeError
+from mgx_mlir.core.errors import FileError, ShapeError, UsageError
 from mgx_mlir.core.random_numbers import random_words
 
 shape, dim = migraphx.shape, migraphx.shape.dynamic_dimension
@@ -184,3 +186,25 @@ def test_argument_files(tmp_path) -> None:
     for name in ("b.arg", "missing.arg"):
         with pytest.raises(FileError, match=name):
             migraphx.argument.load(tmp_path / name)
+
+
+@pytest.mark.parametrize("given", [[2, 3], None, np.zeros(2)])
+def test_arguments_are_made_of_shapes(given: Any) -> None:
+    makers = (
+        migraphx.generate_argument,
+        lambda s: migraphx.fill_argument(s, 1),
+        lambda s: migraphx.create_argument(s, [1.0]),
+    )
+    for make in makers:
+        with pytest.raises(ShapeError, match=f"expected a shape, got {type(given).__name__}"):
+            make(given)
+
+
+@pytest.mark.parametrize("given", [[np.zeros(2, np.float32)], np.zeros(2, np.float32), None])
+def test_a_program_takes_inputs_by_name(given: Any) -> None:
+    program = migraphx.program()
+    main = program.get_main_module()
+    x = main.add_parameter("x", shape(type="float", lens=[2]))
+    main.add_return([main.add_instruction(migraphx.op("relu"), [x])])
+    with pytest.raises(UsageError, match=f"inputs by name, a dict, got {type(given).__name__}"):
+        program.run(given)

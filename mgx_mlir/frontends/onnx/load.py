@@ -52,7 +52,7 @@ def load_file(
     FileError if the file cannot be read or is not an ONNX model, ModelError if its versions are
     missing or newer than supported.
     """
-    name = os.fspath(path)
+    name = os.fsdecode(path)
     refuse_other(name)
     fd = open_regular(name)
     try:
