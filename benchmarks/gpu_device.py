@@ -24,23 +24,21 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 from mgx_mlir.hardware.machine import available_cpus
 from mgx_mlir.targets.devices import gpu_devices, why_no_device
 
-# time limit of each part in seconds; with the models, which run in parallel, 8 minutes
+# time limit of each part in seconds, in the order of the run: the most wanted parts come first
 LIMITS = {
-    "memory": 60, "sizes": 60, "torch": 60, "compiler": 90, "edges": 90, "programs": 60,
-    "families": 60, "sanitizer": 90, "launches": 40, "calls": 60, "models": 240, "doctor": 60,
-    "faults": 30,
+    "sanitizer": 90, "families": 60, "programs": 60, "edges": 90, "models": 240, "launches": 40,
+    "calls": 60, "memory": 60, "torch": 60, "compiler": 90, "sizes": 60, "doctor": 60, "faults": 30,
 }  # fmt: skip
 MOST = 480.0  # seconds of all parts
 _LAST = 25.0  # seconds reserved for the last part
-CHECKS = ("memory", "sizes", "torch", "compiler", "edges", "programs", "families", "launches",
-          "calls")  # fmt: skip
+_LEAST = 5.0  # seconds of a part that starts after the limit
 SANITIZED = ("gemm-f16-0", "softmax-f32-0", "layernorm-f16-0", "convolution-f16-0",
              "attention-f16-0", "bert-bf16-0")  # fmt: skip
 _ROOT = Path(__file__).resolve().parents[1]
@@ -49,18 +47,33 @@ _ROOT = Path(__file__).resolve().parents[1]
 class Report:
     """The file: rows of each part, written anew after each."""
 
-    def __init__(self, path: Path, arch: str) -> None:
-        self._path = path
+    def __init__(self, path: Path, arch: str, resumed: bool = False) -> None:
+        self.path = path
         self.parts: dict[str, list[dict[str, Any]]] = {}
+        if resumed and path.is_file():
+            self.parts = json.loads(path.read_text())["parts"]
         self.head: dict[str, Any] = {
             "arch": arch, "date": time.strftime("%Y-%m-%d"), "python": platform.python_version(),
             "cpus": available_cpus(), **card(),
         }  # fmt: skip
+        self._write()
+
+    def lacks(self, part: str) -> bool:
+        """Return whether a part was not run, or did not end by itself. Its cases are kept."""
+        rows = self.parts.get(part, [])
+        if rows and not any("ended" in row for row in rows):
+            return False
+        self.parts[part] = [row for row in rows if "case" in row and not row.get("error")]
+        self._write()
+        return True
 
     def add(self, part: str, rows: list[dict[str, Any]]) -> None:
         """Append the rows of a part."""
         self.parts.setdefault(part, []).extend(rows)
-        self._path.write_text(json.dumps({**self.head, "parts": self.parts}, indent=0))
+        self._write()
+
+    def _write(self) -> None:
+        self.path.write_text(json.dumps({**self.head, "parts": self.parts}, indent=0))
 
 
 def card() -> dict[str, str]:
@@ -114,41 +127,51 @@ def sanitized(folder: Path, tool: str, seconds: float) -> list[dict[str, Any]]:
              "wrong": [r for r in rows if r.get("wrong") or r.get("error")]}]  # fmt: skip
 
 
-def run(
-    folder: Path, arch: str, output: Path, parts: list[str], models: list[str], most: float
-) -> int:
-    """Run the parts, the models' compilers beside them, and write the file."""
-    report, start = Report(output, arch), time.monotonic()
+def run(folder: Path, report: Report, parts: list[str], models: list[str], most: float) -> int:
+    """Run the parts that the report lacks; the sanitizer, which slows programs down, beside."""
+    start = time.monotonic()
     part = [sys.executable, "-m", "benchmarks.gpu_parts"]
 
     def left(name: str) -> float:
-        return max(min(LIMITS[name], most - (time.monotonic() - start)), 5.0)
+        return max(min(LIMITS[name], most - (time.monotonic() - start)), _LEAST)
 
-    with ThreadPoolExecutor(3) as pool:  # tools that slow programs down, beside checks
-        tools = ("memcheck", "racecheck", "initcheck") if "sanitizer" in parts else ()
-        slow = [pool.submit(sanitized, folder, t, left("sanitizer")) for t in tools]
-        for name in [p for p in parts if p in CHECKS]:
+    with ThreadPoolExecutor(3) as pool:
+        slow: list[Future[list[dict[str, Any]]]] = []
+        for name in [p for p in LIMITS if p in parts and report.lacks(p)]:
             limit = left(name)
-            report.add(name, ran([*part, name, str(folder), str(limit - 3)], limit + 5))
+            if name == "sanitizer":
+                tools = ("memcheck", "racecheck", "initcheck")
+                slow = [pool.submit(sanitized, folder, tool, limit) for tool in tools]
+                continue
+            if name == "models":
+                timed(folder, report, models, max(limit - _LAST, _LEAST))
+            elif name == "doctor":
+                report.add("doctor", doctor(limit))
+            elif name == "faults":  # runs last: on some drivers it makes the device unusable
+                for tool in slow:
+                    report.add("sanitizer", tool.result())
+                slow = []
+                report.add("faults", ran([*part, "faults", str(folder)], limit))
+            else:
+                known = [str(limit - 3), str(report.path)]
+                report.add(name, ran([*part, name, str(folder), *known], limit + 5))
             print(f"{name}: {summary(report.parts[name])}", flush=True)
         for tool in slow:
             report.add("sanitizer", tool.result())
-    if "models" in parts:
-        limit = max(left("models") - _LAST, 5.0)
-        with ThreadPoolExecutor(max(len(models), 1)) as pool:
-            for stage in folder.glob("compiled-*"):
-                shutil.rmtree(stage)
-            each = [[*part, "models", str(folder), name, str(len(models))] for name in models]
-            for rows in pool.map(lambda command: ran(command, limit), each):
-                report.add("models", rows)
-        print(f"models: {summary(report.parts['models'])}", flush=True)
-    if "doctor" in parts:
-        report.add("doctor", doctor(left("doctor")))
-    if "faults" in parts:  # runs last: on some drivers it makes the device unusable
-        report.add("faults", ran([*part, "faults", str(folder)], left("faults")))
     report.add("all", [{"s": round(time.monotonic() - start, 1)}])
     rows = [row for each in report.parts.values() for row in each]
     return int(any(row.get("wrong") or row.get("error") for row in rows))
+
+
+def timed(folder: Path, report: Report, models: list[str], limit: float) -> None:
+    """Time networks, their compilers beside one another."""
+    for stage in folder.glob("compiled-*"):
+        shutil.rmtree(stage)
+    part = [sys.executable, "-m", "benchmarks.gpu_parts", "models", str(folder)]
+    each = [[*part, name, str(len(models))] for name in models]
+    with ThreadPoolExecutor(max(len(models), 1)) as pool:
+        for rows in pool.map(lambda command: ran(command, limit), each):
+            report.add("models", rows)
 
 
 def doctor(seconds: float) -> list[dict[str, Any]]:
@@ -184,6 +207,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--jobs", type=int, default=available_cpus(), help="compiles at once")
     parser.add_argument("--part", default=",".join(LIMITS), help="parts to run, with commas")
     parser.add_argument("--most", type=float, default=MOST, help="seconds of all parts together")
+    parser.add_argument("--resume", action="store_true", help="run what the file lacks")
     parser.add_argument("--model", help="networks to time, with commas; by default all")
     parser.add_argument("-o", "--output", type=Path, default=Path("gpu-device.json"))
     options = parser.parse_args(argv)
@@ -204,7 +228,8 @@ def main(argv: list[str] | None = None) -> int:
         names = [name for name in stored if not name.startswith(("chain", "call"))]
     os.environ.setdefault("PYTHONUNBUFFERED", "1")
     parts = options.part.split(",")
-    return run(folder, arch, options.output, parts, names, options.most)
+    report = Report(options.output, arch, options.resume)
+    return run(folder, report, parts, names, options.most)
 
 
 def prepare(folder: Path, arch: str, jobs: int) -> int:

@@ -60,9 +60,10 @@ def check(files: list[Path]) -> int:
     return 0
 
 
-def checked(folder: Path, part: str, seconds: float) -> Iterator[Row]:
-    """Run all programs of a part in processes side by side."""
-    todo, found, lock = list(gpu_stored.files(folder, part)), list[Row](), threading.Lock()
+def checked(folder: Path, part: str, seconds: float, known: set[str]) -> Iterator[Row]:
+    """Run the programs of a part in processes side by side, without known cases."""
+    todo = [f for f in gpu_stored.files(folder, part) if f"{part}/{f.stem}" not in known]
+    found, lock = list[Row](), threading.Lock()
     end = time.monotonic() + seconds
 
     def work() -> None:
@@ -569,7 +570,9 @@ def main(argv: list[str]) -> int:
         return check([Path(f) for f in rest])
     place = Path(folder)
     if part in ("edges", "programs", "families"):
-        for row in checked(place, part, float(rest[0]) if rest else 120.0):
+        for row in checked(
+            place, part, float(rest[0]) if rest else 120.0, gpu_stored.cases(*rest[1:])
+        ):
             say(**row)
         return 0
     if part == "models":

@@ -77,6 +77,14 @@ def files(folder: Path, part: str) -> Iterator[Path]:
     yield from sorted((folder / part).glob("*.mxr"))
 
 
+def cases(report: str | None = None) -> set[str]:
+    """Return the cases of a report that were run, without those that failed as a call."""
+    if report is None or not Path(report).is_file():
+        return set()
+    rows = [r for part in json.loads(Path(report).read_text())["parts"].values() for r in part]
+    return {row["case"] for row in rows if "case" in row and not row.get("error")}
+
+
 def judge(case: Stored, got: Sequence[np.ndarray], wanted: Sequence[np.ndarray]) -> str:
     """Return what is wrong with the results of a run, or ""."""
     if len(got) != len(wanted):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import ml_dtypes
 import numpy as np
@@ -69,6 +70,28 @@ def test_bytes_of_a_network() -> None:
     assert moved_bytes(network, network.built()) == 64 * 64 * 2
 
 
+def test_a_network_is_judged_by_the_inputs_that_are_stored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Another version of torch may draw other inputs from the same seed."""
+    torch = pytest.importorskip("torch")
+    from benchmarks import gpu_times  # imports torch
+
+    x = np.full((1, 3, 224, 224), 2, np.float16)
+    Stored("models", "resnet50-1", [({"x": x}, [x + x])]).write(tmp_path)
+    (tmp_path / "models" / "resnet50-1.mxr").touch()
+    executable = SimpleNamespace(launches=lambda _: [], fallbacks=())
+    monkeypatch.setattr(
+        gpu_times.mgx_mlir, "load", lambda *_, **__: SimpleNamespace(executable=executable)
+    )
+    monkeypatch.setattr(gpu_times.calls, "runner", lambda _: lambda given: [given[0] + given[0]])
+    monkeypatch.setattr(torch.Tensor, "cuda", lambda t: t)
+    network = gpu_times.NETWORKS["resnet50-1"]
+    found = gpu_times.ours(tmp_path, "resnet50-1", network, [torch.zeros(1, 3, 224, 224)])
+    assert list(found) == ["ours", "ours, launches"]
+    assert capsys.readouterr().out.count('"wrong": ""') == 2
+
+
 def test_the_page_of_a_report() -> None:
     times = {"moved_bytes": 2_000_000, "us": 12.0, "row_us": 11.0}
     report = {
@@ -93,6 +116,40 @@ def test_the_page_of_a_report() -> None:
     assert "| m | torch default | 5.0 | 12.0 | 11.0 | 0.50 | 400 |" in text
     assert "99.0" not in text
     assert max(len(line) for line in text.splitlines() if not line.startswith("|")) <= 120
+
+
+def test_what_is_asked_most_comes_first_and_a_run_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A part that did not end is run again without the cases that it has."""
+    begun: list[str] = []
+    faulty = ["edges"]
+
+    def ran(command: list[str], seconds: float) -> list[dict[str, object]]:
+        part = command[3]
+        begun.append(part)
+        assert seconds > 0
+        if part in faulty:
+            faulty.remove(part)
+            return [{"case": "edges/a", "wrong": ""}, {"case": "edges/b", "error": "lost"},
+                    {"ended": "status 1"}]  # fmt: skip
+        return [{"part_s": 0.1}]
+
+    monkeypatch.setattr(gpu_device, "ran", ran)
+    path, parts = tmp_path / "out.json", ["edges", "memory", "families", "models", "faults"]
+    path.write_text('{"parts": {"edges": [{"case": "edges/old", "wrong": ""}]}}')
+    report = gpu_device.Report(path, "sm_90")
+    assert gpu_stored.cases(str(path)) == set()  # of another run
+    assert gpu_device.run(tmp_path, report, parts, ["one"], 100.0) == 1
+    assert begun == ["families", "edges", "models", "memory", "faults"]
+    assert gpu_stored.cases(str(path)) == {"edges/a"}
+    begun.clear()
+    resumed = gpu_device.Report(path, "sm_90", True)
+    assert gpu_device.run(tmp_path, resumed, parts, ["one"], 100.0) == 0
+    assert begun == ["edges"]
+    assert [row.get("case") for row in resumed.parts["edges"]] == ["edges/a", None]
+    assert gpu_device.run(tmp_path, gpu_device.Report(path, "sm_90", True), parts, [], 9.0) == 0
+    assert begun == ["edges"]
 
 
 @pytest.mark.skipif(bool(gpu_devices()), reason="there is a GPU")

@@ -71,6 +71,7 @@ void run(Warp& w, const Code& code) {
 void begin(Warp& w, Group& group, const Code& code, unsigned first) {
   const unsigned x = group.block.x, y = group.block.y, threads = x * y * group.block.z;
   w.group = &group;
+  w.number = static_cast<int>(first / kLanes);
   w.r.assign(std::size_t(code.registers) * kLanes, 0);
   w.local.assign(std::size_t(code.kernel->local) * kLanes, 0);
   w.begun.clear();
@@ -92,16 +93,18 @@ void begin(Warp& w, Group& group, const Code& code, unsigned first) {
 
 void launch(const Code& code, Dims grid, Dims block, std::size_t dynamic, const char* parameters) {
   const unsigned threads = block.x * block.y * block.z;
-  Group group{block, grid, {}, {}, parameters};
+  Group group{block, grid, {}, {}, parameters, 1, {}};
   std::vector<Warp> warps((threads + kLanes - 1) / kLanes);
   for (unsigned z = 0; z < grid.z; ++z)
     for (unsigned y = 0; y < grid.y; ++y)
       for (unsigned x = 0; x < grid.x; ++x) {
         group.at = {x, y, z};
         group.shared.assign(code.kernel->shared + dynamic, static_cast<char>(0xff));
+        group.uses.assign(group.shared.size() / 4 + 1, {});
         for (std::size_t i = 0; i < warps.size(); ++i) begin(warps[i], group, code, static_cast<unsigned>(i) * kLanes);
         for (bool some = true; some;) {
           some = false;
+          ++group.turn;
           for (Warp& w : warps) {
             run(w, code);
             some = some || w.live != 0;

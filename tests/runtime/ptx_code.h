@@ -443,6 +443,16 @@ class Builder {
         const int left = std::max(width - from - count, 0);
         return T(T(a << left) >> std::min(left + from, width - 1));
       });
+    } else if (op == "bfi") {
+      const int d = in(0), a = in(1), b = in(2), from = in(3), count = in(4), width = type() == "b64" ? 64 : 32;
+      made.run = [=](Warp& w, std::uint32_t mask) {
+        each(mask, [&](int lane) {
+          const std::uint64_t at = w.get<std::uint8_t>(from, lane), n = w.get<std::uint8_t>(count, lane);
+          const std::uint64_t some = at >= 64 ? 0 : (n >= 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << n) - 1) << at;
+          const std::uint64_t whole = width == 64 ? ~std::uint64_t{0} : 0xffffffff;
+          w.lanes(d)[lane] = ((w.lanes(b)[lane] & ~some) | (w.lanes(a)[lane] << (at & 63) & some)) & whole;
+        });
+      };
     } else if (op == "lop3") {
       const int d = in(0), a = in(1), b = in(2), c = in(3);
       const auto table = std::strtoul(s_->operands.at(4).at(0).c_str(), nullptr, 0);

@@ -2,7 +2,8 @@
 //
 // Lanes that diverge meet at barriers and at instructions of all lanes. Faults: memory outside of
 // allocations, an address that is no multiple of its access, such an instruction that some lanes of a
-// warp do not reach, and a barrier that a warp does not reach. Copies of cp.async arrive when they are waited for,
+// warp do not reach, and shared memory
+// that two warps use without a barrier between. Copies of cp.async arrive when they are waited for,
 // and shared memory begins as NaN: what is read too early is wrong.
 #pragma once
 #include <cstring>
@@ -42,10 +43,32 @@ struct Code {
 struct Dims {
   unsigned x, y, z;
 };
+// Who used four bytes of shared memory since the last barrier: the writing warp, and readers as bits.
+struct Use {
+  std::uint32_t turn = 0, readers = 0;
+  int writer = -1;
+};
+
 struct Group {  // a workgroup
   Dims block, grid, at;
   std::vector<char> shared;
   const char* parameters = nullptr;
+  std::uint32_t turn = 1;  // the number of the time between two barriers
+  std::vector<Use> uses;
+
+  // Throws where two warps use the same bytes between two barriers, and one of them writes.
+  void use(int warp, Address from, std::size_t size, bool writes) {
+    for (Address word = from / 4; word * 4 < from + size; ++word) {
+      Use& u = uses.at(word);
+      if (u.turn != turn) u = {turn, 0, -1};
+      const std::uint32_t others = u.readers & ~(1u << warp);
+      if ((u.writer >= 0 && u.writer != warp) || (writes && others != 0))
+        throw Fault(kFailed, "warps " + std::to_string(warp) + " and " + std::to_string(u.writer >= 0 && u.writer != warp ? u.writer : __builtin_ctz(others)) +
+                                 " use shared memory at " + std::to_string(word * 4) + " without a barrier between");
+      if (writes) u.writer = warp;
+      else u.readers |= 1u << warp;
+    }
+  }
 };
 
 struct Copy {
@@ -55,6 +78,7 @@ struct Copy {
 
 struct Warp {
   Group* group = nullptr;
+  int number = 0;
   std::vector<std::uint64_t> r;  // 32 lanes a register
   std::vector<char> local;
   std::vector<Copy> begun;              // copies that belong to no group yet
@@ -83,6 +107,7 @@ void each(std::uint32_t mask, F f) {
 
 inline void arrive(Warp& w, const std::vector<Copy>& copies) {
   for (const Copy& c : copies) {
+    w.group->use(w.number, c.to, c.size, true);
     char* to = w.group->shared.data() + c.to;
     std::memset(to, 0, c.size);
     std::memcpy(to, reinterpret_cast<const char*>(c.from), c.given);

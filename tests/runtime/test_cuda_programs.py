@@ -103,3 +103,75 @@ def test_a_loop_that_appends_runs_while_the_device_is_late(folder: Path, tmp_pat
     [found] = run(folder, made, inputs, 12, STAND_IN_EVENT_US="500")
     [wanted] = ort.InferenceSession(path).run(None, inputs)
     np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6)
+
+
+# a kernel of two warps, run by its PTX: the status, and what is said
+KERNEL = """
+.version 8.4
+.target sm_89
+.address_size 64
+.extern .shared .align 16 .b8 memory[];
+.visible .entry k(.param .u64 .ptr .global .align 16 k_param_0)
+{
+  .reg .pred %p<4>;
+  .reg .b32 %r<8>;
+  .reg .b64 %rd<8>;
+  ld.param::entry.b64 %rd1, [k_param_0];
+  mov.b64 %rd2, memory;
+  mov.u32 %r1, %tid.x;
+  mul.wide.u32 %rd3, %r1, 4;
+  add.s64 %rd4, %rd2, %rd3;
+  add.s64 %rd5, %rd1, %rd3;
+  xor.b32 %r2, %r1, 32;
+  mul.wide.u32 %rd6, %r2, 4;
+  add.s64 %rd6, %rd2, %rd6;
+  setp.lt.u32 %p1, %r1, 16;
+BODY
+  ret;
+}
+"""
+LAUNCH = """
+import ctypes, json, sys
+cuda = ctypes.CDLL("libcuda.so.1")
+P = ctypes.c_void_p
+module, function, memory = P(), P(), P()
+status = cuda.cuModuleLoadDataEx(ctypes.byref(module), sys.argv[1].encode(), 0, None, None)
+if status == 0:
+    cuda.cuModuleGetFunction(ctypes.byref(function), module, b"k")
+    cuda.cuMemAlloc_v2(ctypes.byref(memory), ctypes.c_size_t(256))
+    arguments = (P * 1)(ctypes.addressof(memory))
+    status = cuda.cuLaunchKernel(function, 1, 1, 1, 64, 1, 1, 256, None, arguments, None)
+found = list((ctypes.c_uint32 * 64).from_address(memory.value)) if status == 0 else []
+print(json.dumps({"status": status, "found": found}))
+"""
+EXCHANGE = "st.shared.b32 [%rd4], %r1; {} ld.shared.b32 %r3, [%rd6]; st.global.b32 [%rd5], %r3;"
+ASYNC = """cp.async.ca.shared.global [%rd4], [%rd5], 4; cp.async.commit_group; {}
+    ld.shared.b32 %r3, [%rd4]; st.global.b32 [%rd5], %r3;"""
+FAULTS = {
+    "a barrier between": (EXCHANGE.format("bar.sync 0;"), 0),
+    "no barrier between": (EXCHANGE.format(""), 719),
+    "a part of a warp at a barrier": ("@%p1 bar.sync 0;", 719),
+    "a shuffle that some lanes leave out": (
+        "@%p1 bra A; shfl.sync.bfly.b32 %r3, %r1, 1, 31, -1; bra B; A: bar.sync 0; B: ", 719),
+    "beyond an allocation": ("st.global.b32 [%rd5+4], %r1;", 700),
+    "beyond shared memory": ("st.shared.b32 [%rd4+4], %r1;", 700),
+    "no multiple of the access": ("st.global.b64 [%rd5], %rd3;", 716),
+    "an instruction that is not known": ("wgmma.fence.sync.aligned;", 218),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_faults_of_kernels_are_found(name: str, folder: Path) -> None:
+    body, status = FAULTS[name]
+    [found] = cuda_library.ran(folder, LAUNCH, KERNEL.replace("BODY", body))
+    assert found["status"] == status
+    if status == 0:
+        assert found["found"] == [i ^ 32 for i in range(64)]
+
+
+@pytest.mark.parametrize("wait", ["cp.async.wait_group 0;", "cp.async.wait_group 1;"])
+def test_a_copy_arrives_when_it_is_waited_for(wait: str, folder: Path) -> None:
+    [found] = cuda_library.ran(folder, LAUNCH, KERNEL.replace("BODY", "st.global.b32 [%rd5], %r1;"
+                                                              + ASYNC.format(wait)))  # fmt: skip
+    arrived = wait.endswith("0;")
+    assert found["found"] == [i if arrived else 0xFFFFFFFF for i in range(64)]
