@@ -3,12 +3,14 @@
     python -m benchmarks.gpu_device                      # compile, run, write gpu-device.json
     python -m benchmarks.gpu_device --prepare FOLDER --arch sm_90,gfx942      # anywhere
     python -m benchmarks.gpu_device --folder FOLDER      # on the machine with the GPU, no compiler
+    python -m benchmarks.gpu_device --folder FOLDER --resume     # what the file lacks
 
-Parts: edges, programs and families (right or wrong), memory, sizes (drawn ones, TopK), torch,
-compiler (torch.compile and the APIs, where the compiler is installed), launches, calls (what
-torch.compile costs), models (times beside torch), sanitizer (NVIDIA's compute-sanitizer over kernel
-families), faults, doctor. Each runs in its own process with a time limit, and writes its lines to
-the file at once, so that a lost device loses no result. 8 minutes at most, without the compile.
+Parts in their order: families, programs and edges (right or wrong), models (times beside torch),
+launches, calls (what torch.compile costs), memory, torch, compiler (torch.compile and the APIs,
+where the compiler is installed), sizes (drawn ones, TopK), doctor, faults; in parallel to them
+sanitizer (NVIDIA's compute-sanitizer over kernel families). Each runs in its own process with a
+time limit, and the file is written when it ends, so that a lost device or machine loses no earlier
+result. 8 minutes at most, without the compile.
 Exit code 0: all is right; 1: something is wrong, and the file says what; 2: there is no device.
 """
 
