@@ -143,8 +143,20 @@ class TextModel:
         stream: return an iterator of pieces of the text as they come. The other keywords are those
         of `request`. Raises UsageError.
         """
+        _check_options(how)
         handle = self.engine().submit(self.request(prompt, **how))
         return _texts(handle) if stream else handle.text()
+
+
+def _check_options(how: Mapping[str, Any]) -> None:
+    """Refuse keywords that `request` does not have, such as those for beams."""
+    takes = sorted(TextModel.request.__kwdefaults__ or {})
+    if unknown := sorted(set(how) - set(takes)):
+        notes = [f"options: {', '.join(takes)}"]
+        if any("beam" in name for name in unknown):
+            notes.insert(0, "one sequence is followed: the likeliest tokens, or tokens drawn by "
+                            "`temperature`")  # fmt: skip
+        raise UsageError(f"unknown option '{unknown[0]}'", notes=notes)
 
 
 def _texts(handle: Handle) -> Iterator[str]:
