@@ -183,4 +183,5 @@ CASES: dict[int, Way] = {
     47: Refused("restricted to lane or thread distributed contexts", "gfx942"),
     48: UNREDUCED,
     49: Refused("exceeded stack allocation limit"),
+    50: CRASHES,
 }

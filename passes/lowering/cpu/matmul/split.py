@@ -263,8 +263,8 @@ class SplitProduct:
     def _added(self, weights: ir.Value, blocks: Index, start: Index, kept: ir.Value) -> ir.Value:
         """Return scratch with the sums of all rows and a piece of the depth.
 
-        LLVM reads and writes registers of sums without copies only beside a product of theirs: so
-        the first chunk and the last are not in the loop.
+        LLVM reads and writes registers of sums only beside a product of theirs: so the first chunk
+        and the last are not in the loop (hazard 50).
         """
         k = self.k
 
