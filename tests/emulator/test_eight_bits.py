@@ -69,6 +69,21 @@ def test_convolutions(arch: str, library: Path) -> None:
         assert all(r.mix.matrix > 0 for r in products(made, assembly, arch)), given
 
 
+def test_windows_that_the_lds_does_not_hold(library: Path) -> None:
+    """IREE's tile of a whole image took 147,968 bytes: all was compiled three times."""
+    rng = np.random.default_rng(18)
+    x = rng.integers(-128, 128, (1, 16, 29, 29)).astype(np.int8)
+    w = rng.integers(-128, 128, (24, 16, 3, 3)).astype(np.int8)
+    convolve = helper.make_node("ConvInteger", ["x", "w"], ["y"], pads=[1] * 4)
+    model = bytes_of([convolve], {"x": x}, {"y": (TensorProto.INT32, None)}, {"w": w})
+    made = mgx_mlir.compile(model, target="gpu", arch="gfx942", emulate=True, cache=False)
+    assert made.executable.fallbacks == ()
+    padded = np.pad(x.astype(np.int64), [(0, 0), (0, 0), (1, 1), (1, 1)])
+    windows = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), (2, 3))
+    want = np.einsum("nchwij,fcij->nfhw", windows, w.astype(np.int64))
+    np.testing.assert_array_equal(made.run({"x": x})[0], want)
+
+
 NET = """<ir_version: 8, opset_import: ["" : 17]> g (float[1,16,8,8] x) => (float[4,40] y)
   { c = Conv<pads=[1,1,1,1]>(x,w0)  c1 = Relu(c)  d = Conv(c1,w1)  s = Constant<value_ints=[4,-1]>()
     f = Reshape(d,s)  y = MatMul(f,w2) }"""

@@ -17,7 +17,7 @@ from mgx_mlir.core.records import dataclass
 from mgx_mlir.hardware.chips import CHIPS, Chip
 from mgx_mlir.passes.lowering.gpu import schedules
 from mgx_mlir.passes.lowering.gpu.matmul.gemm_shape import CONVOLUTION, DOT, ROWS, GemmShape
-from mgx_mlir.passes.lowering.gpu.matmul.mma import INTRINSICS
+from mgx_mlir.passes.lowering.gpu.matmul.mma import INTRINSICS, SIDE
 from mgx_mlir.passes.lowering.gpu.schedules import ThreadTile
 
 _LEAST = (16, 16)  # rows and columns; smaller matmuls are left to IREE's reductions
@@ -83,9 +83,21 @@ def _chip(arch: str, gemm: GemmShape) -> Chip | None:
     chip = CHIPS.get(arch)
     if chip is None or gemm.dtype == dtypes.INT32.name:
         return chip
-    if dtypes.from_name(gemm.dtype) in (dtypes.HALF, dtypes.BF16):
+    dtype = dtypes.from_name(gemm.dtype)
+    if dtype in (dtypes.HALF, dtypes.BF16):
         return None if INTRINSICS.get(arch) else chip
+    if dtype is dtypes.INT8 and gemm.op == CONVOLUTION:
+        return chip if _exceeds_lds(chip, gemm) and gemm.intrinsic(arch) is None else None
     return None if chip.single or gemm.dtype != dtypes.FLOAT.name else chip
+
+
+def _exceeds_lds(chip: Chip, gemm: GemmShape) -> bool:
+    """Return whether IREE's own tile of bytes may be larger than the LDS: all windows of an image,
+    in whole matrix instructions, where filters leave one partial.
+    """
+    _, lines, along, filters, *window = gemm.dims[:7]
+    rows = -(-lines // SIDE) * -(-along // SIDE) * SIDE * SIDE
+    return not chip.is_nvidia and filters % SIDE != 0 and rows * prod(window) > chip.lds
 
 
 @dataclass(frozen=True)
