@@ -8,7 +8,7 @@ from typing import Any
 from mgx_mlir.core.errors import UsageError
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.records import dataclass
-from mgx_mlir.programs.dims import dim_of
+from mgx_mlir.programs.dims import LARGEST, dim_of
 from mgx_mlir.programs.signature import DimRange
 
 
@@ -24,6 +24,8 @@ class DynamicDim:
     def __post_init__(self) -> None:
         if self.min < 0 or (self.max is not None and self.max < self.min):
             raise UsageError(f"expected a range min <= max, got [{self.min}..{self.max}]")
+        if max(self.min, self.max or 0) > LARGEST:
+            raise UsageError(f"expected sizes below 2**63, got [{self.min}..{self.max}]")
         for size in self.optimals:
             if size < self.min or (self.max is not None and size > self.max):
                 raise UsageError(f"optimal {size} is outside [{self.min}..{self.max}]")

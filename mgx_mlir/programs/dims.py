@@ -10,6 +10,7 @@ from mgx_mlir.programs.layout import Dim
 from mgx_mlir.programs.signature import DimRange
 
 UNBOUNDED = 2**64 - 1  # missing upper bound, as MIGraphX's largest size
+LARGEST = 2**63 - 1  # size of a type's dim; upper bounds from it on bound nothing, as in .mxr files
 
 
 class dynamic_dimension:
@@ -21,6 +22,8 @@ class dynamic_dimension:
         upper = min if max is None else max
         if min < 0 or upper < min:
             raise ShapeError(f"expected a range 0 <= min <= max, got [{min}..{upper}]")
+        if min > LARGEST:
+            raise ShapeError(f"expected a min below 2**63, got {min}")
         self.min, self.max = int(min), int(upper)
         self.optimals: set[int] = {int(x) for x in optimals}
         self.sym = sym
@@ -40,7 +43,7 @@ class dynamic_dimension:
         """Return the dim as tensor types hold it."""
         if self.is_fixed():
             return self.min
-        upper = None if self.max >= UNBOUNDED else self.max
+        upper = None if self.max >= LARGEST else self.max
         return DimRange(self.min, upper, tuple(sorted(self.optimals)), self.sym or None)
 
     @staticmethod

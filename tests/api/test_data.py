@@ -11,6 +11,8 @@ import pytest
 import mgx_mlir as migraphx
 from mgx_mlir.core.errors import FileError, ShapeError, UsageError
 from mgx_mlir.core.random_numbers import random_words
+from mgx_mlir.frontends.dims import DynamicDim
+from tests.support.models import bytes_of, node
 
 shape, dim = migraphx.shape, migraphx.shape.dynamic_dimension
 
@@ -186,6 +188,18 @@ def test_argument_files(tmp_path) -> None:
     for name in ("b.arg", "missing.arg"):
         with pytest.raises(FileError, match=name):
             migraphx.argument.load(tmp_path / name)
+
+
+@pytest.mark.parametrize("most", [2**63 - 1, 2**63, 2**64 - 1, 10**23])
+def test_bounds_that_no_size_reaches_bound_nothing(most: int) -> None:
+    data = bytes_of([node("Relu", "x", "y")], {"x": ["n", 3]}, "y")
+    program = migraphx.parse_onnx_buffer(data, default_dyn_dim_value=dim(1, most))
+    found = program.get_parameter_shapes()["x"].dyn_dims()[0]
+    assert (found.min, found.max) == (1, 2**64 - 1)
+    with pytest.raises(ShapeError, match=f"expected a min below 2\\*\\*63, got {2**63}"):
+        dim(2**63, 2**63 + most)
+    with pytest.raises(UsageError, match="expected sizes below"):
+        DynamicDim(1, 2**63)
 
 
 @pytest.mark.parametrize("given", [[2, 3], None, np.zeros(2)])
