@@ -15,7 +15,7 @@ from mgx_mlir.targets.worker import OF_PROCESS
 from mgx_mlir.targets.worker_kernels import Kernel, library_text
 from mgx_mlir.targets.worker_pool import Together
 
-# Bytes of text of a library's kernels. Each library costs 0.06 s of IREE's own start
+# Bytes of text of a library's kernels. Each library costs 0.07 s of IREE's own start
 # (docs/design/37-kernels-apart.md), and eight kernels of a convolution net ten times that. A
 # constant, so that the module does not depend on the machine.
 LIBRARY_BYTES = 260_000
