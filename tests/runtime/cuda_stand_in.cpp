@@ -21,7 +21,8 @@
 namespace {
 using P = void*;
 using Address = unsigned long long;
-constexpr int kInvalid = 1, kNotFound = 500;
+constexpr int kInvalid = 1, kNoMemory = 2, kNotFound = 500;
+constexpr std::size_t kMemory = std::size_t{1} << 32, kNaNs = std::size_t{1} << 26;
 std::recursive_mutex mutex;
 std::map<std::string, std::uint64_t> counts;
 std::map<char*, std::size_t> blocks;
@@ -99,8 +100,11 @@ using Graph = std::vector<Node>;
 
 int allocate(P* p, std::size_t n) {
   std::lock_guard<std::recursive_mutex> lock(mutex);
+  std::size_t held = n;
+  for (const auto& [_, size] : blocks) held += size;
+  if (n > kMemory || held > kMemory) return kNoMemory;
   *p = std::malloc(n + 64);
-  std::memset(*p, 0xff, n + 64);  // floats begin as NaN
+  std::memset(*p, 0xff, std::min(n, kNaNs));  // floats begin as NaN
   blocks[static_cast<char*>(*p)] = n;
   return 0;
 }
@@ -131,7 +135,9 @@ API std::size_t standInHeld() {
 
 API int cuInit(unsigned) { return 0; }
 API int cuDriverGetVersion(int* v) { return *v = 13000, 0; }
-API int cuGetErrorName(int, const char** s) { return *s = "CUDA_ERROR_STAND_IN", 0; }
+API int cuGetErrorName(int status, const char** s) {
+  return *s = status == kNoMemory ? "CUDA_ERROR_OUT_OF_MEMORY" : "CUDA_ERROR_STAND_IN", 0;
+}
 API int cuGetErrorString(int, const char** s) { return *s = "refused by the stand-in", 0; }
 API int cuDeviceGetCount(int* n) { return *n = 1, 0; }
 API int cuDeviceGet(int* d, int i) { return *d = i, i == 0 ? 0 : 101; }
@@ -209,7 +215,7 @@ API int cuMemGetAddressRange_v2(P* base, std::size_t* n, P at) {
   return *base = it->first, *n = it->second, 0;
 }
 API int cuMemGetInfo_v2(std::size_t* free, std::size_t* total) {
-  return *total = std::size_t{1} << 34, *free = *total - standInHeld(), 0;
+  return *total = kMemory, *free = *total - standInHeld(), 0;
 }
 // Whether bytes reach past the end of their allocation. Other memory is the host's.
 int outside(char* p, std::size_t n) {

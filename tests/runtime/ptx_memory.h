@@ -7,6 +7,8 @@
 
 namespace ptx {
 
+enum class Access { kNone, kRead, kWrite };
+
 // What of memory an instruction names: lanes' addresses become pointers of the host.
 struct Place {
   std::string space;  // global, shared, local, param, const; "" where the address says
@@ -14,12 +16,12 @@ struct Place {
   std::int64_t offset = 0;
   Check check;
 
-  char* at(Warp& w, int lane, std::size_t size, bool writes) const {
+  char* at(Warp& w, int lane, std::size_t size, Access access) const {
     const Address a = (reg >= 0 ? w.lanes(reg)[lane] : 0) + offset;
     if (a % size != 0) throw Fault(kMisaligned, "address " + std::to_string(a) + " is no multiple of " + std::to_string(size));
     if (space == "shared") {
       char* found = inside(w.group->shared, a, size);
-      w.group->use(w.number, a, size, writes);
+      if (access != Access::kNone) w.group->use(w.number, a, size, access == Access::kWrite);
       return found;
     }
     if (space == "local") return inside(w.local, a, size, std::size_t(lane) * (w.local.size() / kLanes));
@@ -42,7 +44,7 @@ template <class T>
 Run load(const Place& place, const std::vector<int>& to) {
   return [=](Warp& w, std::uint32_t mask) {
     each(mask, [&](int lane) {
-      const char* from = place.at(w, lane, sizeof(T) * to.size(), false);
+      const char* from = place.at(w, lane, sizeof(T) * to.size(), Access::kRead);
       for (std::size_t i = 0; i < to.size(); ++i) {
         T value;
         std::memcpy(&value, from + i * sizeof(T), sizeof(T));
@@ -57,11 +59,13 @@ template <class T>
 Run store(const Place& place, const std::vector<int>& from) {
   return [=](Warp& w, std::uint32_t mask) {
     each(mask, [&](int lane) {
-      char* to = place.at(w, lane, sizeof(T) * from.size(), true);
-      for (std::size_t i = 0; i < from.size(); ++i) {
-        const T value = w.get<T>(from[i], lane);
-        std::memcpy(to + i * sizeof(T), &value, sizeof(T));
-      }
+      T values[8];
+      for (std::size_t i = 0; i < from.size(); ++i) values[i] = w.get<T>(from[i], lane);
+      const std::size_t size = sizeof(T) * from.size();
+      char* to = place.at(w, lane, size, Access::kNone);
+      if (std::memcmp(to, values, size) == 0) return;  // several warps may write the same
+      place.at(w, lane, size, Access::kWrite);
+      std::memcpy(to, values, size);
     });
   };
 }
@@ -71,7 +75,7 @@ template <class T>
 Run atomic(const Place& place, const std::string& kind, int to, std::vector<int> from) {
   return [=](Warp& w, std::uint32_t mask) {
     each(mask, [&](int lane) {
-      char* at = place.at(w, lane, sizeof(T), true);
+      char* at = place.at(w, lane, sizeof(T), Access::kWrite);
       T old;
       std::memcpy(&old, at, sizeof old);
       const T b = w.get<T>(from[0], lane);
@@ -98,7 +102,7 @@ inline Run copy_async(const Place& to, const Place& from, std::uint32_t size, in
   return [=](Warp& w, std::uint32_t mask) {
     each(mask, [&](int lane) {
       const std::uint32_t some = given >= 0 ? std::min(w.get<std::uint32_t>(given, lane), size) : size;
-      const Address at = static_cast<Address>(to.at(w, lane, size, true) - w.group->shared.data());
+      const Address at = static_cast<Address>(to.at(w, lane, size, Access::kWrite) - w.group->shared.data());
       const Address source = w.lanes(from.reg)[lane] + from.offset;
       if (source % size != 0) throw Fault(kMisaligned, "a copy from " + std::to_string(source));
       if (some != 0) from.check(source, some);
@@ -133,7 +137,7 @@ inline Run shuffle(const std::string& kind, int to, int valid, int value, int by
 inline Run load_matrix(const Place& from, const std::vector<int>& to, bool is_turned) {
   return [=](Warp& w, std::uint32_t) {
     std::vector<std::uint16_t> all(to.size() * 64);
-    for (std::size_t i = 0; i < to.size() * 8; ++i) std::memcpy(&all[i * 8], from.at(w, static_cast<int>(i), 16, false), 16);
+    for (std::size_t i = 0; i < to.size() * 8; ++i) std::memcpy(&all[i * 8], from.at(w, static_cast<int>(i), 16, Access::kRead), 16);
     for (std::size_t m = 0; m < to.size(); ++m)
       for (int lane = 0; lane < kLanes; ++lane) {
         const int row = lane / 4, column = lane % 4 * 2;

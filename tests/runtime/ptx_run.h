@@ -56,7 +56,7 @@ struct Group {  // a workgroup
   std::uint32_t turn = 1;  // the number of the time between two barriers
   std::vector<Use> uses;
 
-  // Throws where two warps use the same bytes between two barriers, and one of them writes.
+  // Throws where two warps use the same bytes between two barriers, and one of them changes them.
   void use(int warp, Address from, std::size_t size, bool writes) {
     for (Address word = from / 4; word * 4 < from + size; ++word) {
       Use& u = uses.at(word);

@@ -150,6 +150,8 @@ ASYNC = """cp.async.ca.shared.global [%rd4], [%rd5], 4; cp.async.commit_group; {
 FAULTS = {
     "a barrier between": (EXCHANGE.format("bar.sync 0;"), 0),
     "no barrier between": (EXCHANGE.format(""), 719),
+    "both warps write the same": (
+        "st.shared.b32 [%rd2], 7; xor.b32 %r3, %r1, 32; st.global.b32 [%rd5], %r3;", 0),
     "a part of a warp at a barrier": ("@%p1 bar.sync 0;", 719),
     "a shuffle that some lanes leave out": (
         "@%p1 bra A; shfl.sync.bfly.b32 %r3, %r1, 1, 31, -1; bra B; A: bar.sync 0; B: ", 719),
