@@ -121,7 +121,7 @@ class GpuKernels:
         lines += [
             "",
             f"{self.arch}: {t['dispatches']} dispatches of {t['kernels']} kernels, "
-            f"{t['on_host']} on the host",
+            f"{t['on_host']} not on the GPU",
             f"kernels with spills: {t['with_spills']}, with scratch: {t['with_scratch']}, that "
             f"multiply matrices without matrix instructions: {len(t['multiply_without_matrix'])}",
             *(
@@ -130,10 +130,21 @@ class GpuKernels:
                 else ()
             ),
             f"wide share of LDS reads: {_share(t['lds_wide_share'])}",
-            f"{t['bytes'] / 1e6:.1f} MB, {t['operations'] / 1e9:.2f} GFLOP; bound at the chip's "
-            f"peaks: {t['bound_us']:.1f} us (an estimate: nothing was run)",
+            self._bound_text(t),
         ]
         return "\n".join([*lines, *self._executed_text(t)])
+
+    def _bound_text(self, totals: dict[str, Any]) -> str:
+        """Return the line of the sums of bytes, operations and bounds."""
+        if self.rows and all(r.work.bytes is None for r in self.rows):
+            return (
+                "MB, GFLOP and us are unknown: the launches cannot be matched with the "
+                "program's kernels"
+            )
+        return (
+            f"{totals['bytes'] / 1e6:.1f} MB, {totals['operations'] / 1e9:.2f} GFLOP; bound at the "
+            f"chip's peaks: {totals['bound_us']:.1f} us (an estimate: nothing was run)"
+        )
 
     def _executed_text(self, totals: dict[str, Any]) -> list[str]:
         """Return a table of what an emulated call executed."""

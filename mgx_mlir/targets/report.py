@@ -125,7 +125,7 @@ class Report:
         lines += [
             f"arch: {', '.join(sorted({k.arch for k in self.kernels})) or 'none'}",
             f"dispatches: {self.dispatches}, code objects: {self.objects}, "
-            f"kernels: {len(self.kernels)}, on the host: {self.on_host}",
+            f"kernels: {len(self.kernels)}, not on the GPU: {self.on_host}",
             f"kernels with spills: {len(spilled)}, "
             f"with scratch: {sum(k.scratch > 0 for k in self.kernels)}",
         ]
@@ -236,12 +236,16 @@ def _ptx_report(k: PtxKernel) -> KernelReport:
 
 
 def gpu_report(
-    vmfb: bytes | np.ndarray, dispatches: Mapping[str, Iterable[str]] | None = None
+    vmfb: bytes | np.ndarray,
+    dispatches: Mapping[str, Iterable[str]] | None = None,
+    symbols: Mapping[str, str] | None = None,
 ) -> Report:
     """Report on the kernels of a gpu module.
 
-    `dispatches`: `Executable.dispatches`, what each function launches. Errors: FileError.
+    `dispatches`: `Executable.dispatches`, what each function launches. `symbols`:
+    `Executable.symbols`, names in the code objects where they differ. Errors: FileError.
     """
+    symbols = symbols or {}
     kernels: list[KernelReport] = []
     foreign: list[str] = []
     objects = 0
@@ -254,5 +258,7 @@ def gpu_report(
     for executable in ptx_executables(vmfb):
         objects += 1
         kernels += map(_ptx_report, executable)
-    launches = {k: tuple(v) for k, v in (dispatches or {}).items()}
+    launches = {
+        k: tuple(symbols.get(n, n) for n in names) for k, names in (dispatches or {}).items()
+    }
     return Report(tuple(kernels), objects, tuple(foreign), launches)

@@ -57,7 +57,7 @@ def test_table(driver: Driver, model: Path) -> None:
     ran = driver("report", "--gpu", "--arch", "mi300x", model)
     assert ran.status == 0
     assert ran.lines[0].split()[:6] == ["n", "vgpr", "agpr", "sgpr", "spill", "scratch"]
-    assert "gfx942: 2 dispatches of 2 kernels, 0 on the host" in ran.lines
+    assert "gfx942: 2 dispatches of 2 kernels, 0 not on the GPU" in ran.lines
 
 
 @pytest.mark.parametrize(

@@ -199,4 +199,5 @@ def report_gpu(compiled: IreeProgram) -> None:
     from mgx_mlir.targets.report import gpu_report
 
     executable = compiled.executable
-    say(gpu_report(executable.vmfb, executable.dispatches).text())
+    report = gpu_report(executable.vmfb, executable.dispatches, executable.symbols)
+    say(report.text())
