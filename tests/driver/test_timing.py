@@ -49,6 +49,17 @@ def test_parts_of_a_kernel_are_taken_together() -> None:
     assert match(names[:2], [*rest, *first]) is None
 
 
+def test_the_sums_of_a_split_matmul_are_its_kernel() -> None:
+    split = ["m_dispatch_0_matmul_like_16x49x512x128_f32", "m_dispatch_1_reduction_49x512x16_f32"]
+    rest = ["m_dispatch_2_reduction_49x512x16_f32"]
+    names = kernels("convolution_relu", "reduce_sum")
+    assert match(names, [*split, *rest]) == [tuple(split), tuple(rest)]
+    # another kernel's sums: a launch for each kernel
+    assert match(names, split) == [(split[0],), (split[1],)]
+    other = "m_dispatch_1_reduction_49x512x8_f32"
+    assert match(names, [split[0], other, *rest]) is None
+
+
 @pytest.mark.parametrize(
     "launches",
     [
@@ -58,7 +69,7 @@ def test_parts_of_a_kernel_are_taken_together() -> None:
     ],
     ids=["fewer", "reordered", "another kind"],
 )
-def test_kernels_that_cannot_be_told(launches: list[str]) -> None:
+def test_kernels_that_cannot_be_matched(launches: list[str]) -> None:
     assert match(kernels("dot", "add"), launches) is None
 
 

@@ -68,7 +68,10 @@ def _kernels(args: Arguments, model: Model, choice: TargetChoice, arch: str | No
 
 
 def _work(compiled: IreeProgram) -> Mapping[str, Work]:
-    """Return the work of each launch by its name; nothing where launches are not the kernels."""
+    """Return the work of each kernel by the name of its first launch.
+
+    It is empty where launches cannot be matched with kernels.
+    """
     program = compiled.program
     listing = list_program(program, kernel_prefix=compiled.target)
     kernels, launched = launched_kernels(compiled, listing.main, compiled.executable.kernels)
@@ -77,6 +80,6 @@ def _work(compiled: IreeProgram) -> Mapping[str, Work]:
     with program.ctx, program.store.active():
         return {
             name: work_of(kernel.operation)
-            for kernel, (name,) in zip(kernels, launched, strict=True)
+            for kernel, (name, *_) in zip(kernels, launched, strict=True)
             if kernel.operation is not None
         }

@@ -36,6 +36,8 @@ _FAMILIES = (
 )
 _UNNAMED = re.compile(r"_dispatch_\d+$")
 _PART = re.compile(r"_part(\d+)of(\d+)$")  # part of a kernel that takes several launches
+# a matmul split along its depth: parts, rows and columns; another launch adds the parts up
+_SPLIT = re.compile(r"_matmul_like_(\d+)x(\d+)x(\d+)x\d+_[^_]+$")
 _ENCODING = "_encoding_"  # launches that only pack operands for the ones after them
 
 
@@ -261,6 +263,8 @@ def match(
     each launch is named after its kernel's kind of op.
     """
     whole = _joined(launches)
+    if whole is not None and len(kernels) < len(whole):
+        whole = _with_sums(whole)
     if whole is None or len(kernels) != len(whole):
         return None
     first = [_ordinal(name)[0] for name in dict.fromkeys(launches)]
@@ -288,6 +292,18 @@ def _joined(launches: Sequence[str]) -> list[tuple[str, ...]] | None:
         whole = [*whole, (name,)] if number == 1 else [*whole[:-1], (*whole[-1], name)]
         left = count - number
     return None if left else whole
+
+
+def _with_sums(whole: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    """Return launches with each matmul that is split along its depth joined with its sums."""
+    found: list[tuple[str, ...]] = []
+    for names in whole:
+        split = _SPLIT.search(found[-1][-1]) if found else None
+        if split and f"_reduction_{split[2]}x{split[3]}x{split[1]}_" in names[0]:
+            found[-1] += names
+        else:
+            found.append(names)
+    return found
 
 
 def _text(line: ListedInstruction) -> str:
