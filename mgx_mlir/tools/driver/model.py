@@ -269,13 +269,12 @@ class Model:
 
     @cached_property
     def program(self) -> ProgramIR:
-        """The loaded program, in the types asked for. MgxError for what cannot be."""
+        """The loaded program, in the types of the options. Errors: MgxError."""
         return self._in_types(self.loaded.clone()) if self.precisions else self.loaded
 
     @cached_property
     def loaded(self) -> ProgramIR:
-        """The program as it was read, and then the passes asked for. MgxError for what cannot
-        be."""
+        """The program as read, changed by the passes of the options. Errors: MgxError."""
         return self._passed(self._cut(self._read()))
 
     @property
@@ -294,7 +293,7 @@ class Model:
         return found
 
     def changed(self, found: ProgramIR) -> ProgramIR:
-        """Apply the passes and the types that were asked for to a program, in place."""
+        """Apply the passes and the types of the options to a program, in place."""
         return self._in_types(self._passed(found))
 
     def _passed(self, found: ProgramIR) -> ProgramIR:

@@ -145,7 +145,7 @@ def run(args: Arguments) -> int:
         write_json(args, result)
         return status
     limits = " or ".join(dict.fromkeys(map(str, each))) or "no outputs"
-    between = f"{sides[0]} and {sides[1]}"
+    between = f"{sides[0]}{_after(model)} and {sides[1]}"
     if moves:
         differ = f": {model.name}: {between} differ in {', '.join(failed)} ({limits})"
         _verdict("odd", "ill-conditioned", differ)
@@ -186,6 +186,14 @@ def _verdict(tone: Tone, word: str, text: str) -> None:
 def _lists(args: Arguments) -> bool:
     """Return whether the programs are printed."""
     return "--json" not in args and any(flag in args for flag in _LISTINGS)
+
+
+def _after(model: Model) -> str:
+    """Return " after" with the passes that changed the model, "" without passes."""
+    names = [p.name for p in model.passes]
+    if not names:
+        return ""
+    return f" after {', '.join(names)}" if len(names) <= 3 else f" after {len(names)} passes"
 
 
 def _worst(found: Sequence[Comparison]) -> str:
