@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from functools import cache
 from typing import Any
@@ -135,3 +136,26 @@ def test_the_sign_of_a_sum_with_zero_is_as_documented(target: str, fast_math: bo
     made = mgx_mlir.compile(model, target, cache=False, fast_math=fast_math)
     [y] = made.run({"x": np.array([-0.0, 0.0], np.float32)})
     np.testing.assert_array_equal(np.signbit(np.asarray(y)), [target == "cpu", False])
+
+
+@pytest.mark.parametrize("target", ["ref", "cpu"])
+@pytest.mark.parametrize("kind", ["f16", "f32", "f64"])
+@pytest.mark.parametrize("exponent", [-np.inf, -3, -2, -0.5, 0, 0.5, 1, 2, 3, np.inf])
+def test_powers_of_zeros_and_infinities(kind: str, exponent: float, target: str) -> None:
+    """Annex F of the C standard has these results."""
+    x = np.array([-np.inf, -0.0, 0.0, np.inf])
+    want = np.array([math.pow(v, exponent) if v or exponent >= 0 else np.inf for v in x])
+    want[1] = -np.inf if exponent == -3 else want[1]
+    node = helper.make_node("Pow", ["x", "y"], ["z"])
+    number = {"f16": TensorProto.FLOAT16, "f32": TensorProto.FLOAT, "f64": TensorProto.DOUBLE}
+    ends = [
+        helper.make_tensor_value_info(n, number[kind], d)
+        for n, d in zip("xyz", ([4], [], [4]), strict=True)
+    ]
+    graph = helper.make_graph([node], "g", ends[:2], ends[2:])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 15)], ir_version=8)
+    dtype = {"f16": np.float16, "f32": np.float32, "f64": np.float64}[kind]
+    compiled = mgx_mlir.compile(model, target, cache=False)
+    got = np.asarray(compiled.run(x=x.astype(dtype), y=np.array(exponent, dtype))[0])
+    np.testing.assert_array_equal(got, want.astype(dtype))
+    np.testing.assert_array_equal(np.signbit(got), np.signbit(want))
