@@ -7,7 +7,8 @@ This is the content of model-settings.json, beside the model. `extra` has the ta
 of `mgx_mlir.compile`.
 """
 
-# mlserver is an optional dependency pyright: reportMissingImports=false
+# mlserver is an optional dependency
+# pyright: reportMissingImports=false
 from __future__ import annotations
 
 import asyncio

@@ -5,8 +5,8 @@ node; later callers wait for that. Weights are mapped from the store: the proces
 them.
 """
 
-# ray is an optional dependency pyright: reportMissingImports=false,
-# reportAttributeAccessIssue=false
+# ray is an optional dependency
+# pyright: reportMissingImports=false, reportAttributeAccessIssue=false
 from __future__ import annotations
 
 import asyncio

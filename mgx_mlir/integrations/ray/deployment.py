@@ -1,7 +1,7 @@
 """A Ray Serve deployment: models of a directory over the Open Inference Protocol."""
 
-# ray is an optional dependency pyright: reportMissingImports=false,
-# reportAttributeAccessIssue=false
+# ray is an optional dependency
+# pyright: reportMissingImports=false, reportAttributeAccessIssue=false
 from __future__ import annotations
 
 import os

@@ -1,6 +1,7 @@
 """Metrics of a replica for Ray, which Prometheus reads on each node."""
 
-# ray is an optional dependency pyright: reportMissingImports=false
+# ray is an optional dependency
+# pyright: reportMissingImports=false
 from __future__ import annotations
 
 from typing import Any

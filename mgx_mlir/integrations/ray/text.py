@@ -2,8 +2,8 @@
 death.
 """
 
-# ray is an optional dependency pyright: reportMissingImports=false,
-# reportAttributeAccessIssue=false
+# ray is an optional dependency
+# pyright: reportMissingImports=false, reportAttributeAccessIssue=false
 from __future__ import annotations
 
 import os

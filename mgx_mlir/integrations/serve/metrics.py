@@ -1,6 +1,7 @@
 """Metrics of the server for Prometheus: requests, runs, workers that were replaced, connections."""
 
-# prometheus_client is an optional dependency pyright: reportMissingImports=false
+# prometheus_client is an optional dependency
+# pyright: reportMissingImports=false
 from __future__ import annotations
 
 from collections.abc import Callable

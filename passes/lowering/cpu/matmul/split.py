@@ -101,8 +101,8 @@ def split_rows(x: ir.Value, rows: Index, depth: int, isa: Isa) -> ir.Value:
                     read = k.read(x, where, COLUMNS, masked=0.0 if masked else None)
                     wide = widen(k, TypedScalar(read, dtype), COLUMNS).value
                     found.append(_split(k, isa, wide, parts))
-                for p, halves in enumerate(zip(*found, strict=True)):
-                    whole = vector.ShuffleOp(*halves, list(range(_CHUNK))).result
+                for p, (low, high) in enumerate(zip(*found, strict=True)):
+                    whole = vector.ShuffleOp(low, high, list(range(_CHUNK))).result
                     place = [0, c, p, k.div(i, ROWS), k.mul(k.rem(i, ROWS), _CHUNK)]
                     out = k.write(whole, out, place)
                 return [out]
@@ -248,7 +248,7 @@ class SplitProduct:
 
         def joined(low: ir.Value, high: ir.Value) -> ir.Value:
             low = arith.ShRUIOp(low, k.splat(16, COLUMNS, dtypes.INT32)).result
-            word = arith.OrIOp(low, arith.AndIOp(high, mask)).result
+            word = arith.OrIOp(low, arith.AndIOp(high, mask).result).result
             return vector.BitCastOp(both, word).result
 
         found = [joined(*bits)]
