@@ -116,7 +116,7 @@ def test_disturbed_rounds_do_not_count() -> None:
     times.blocks["a"][7] = Block(1.0, (1.0,), 0.5)
     problem = times.problem("b", "a")
     assert problem is not None
-    assert problem.startswith("other programs hold the cores")
+    assert problem.startswith("other programs use the cores")
     times.clock = "cpu"  # it stands still while a thread waits
     assert not times.too_busy
 
@@ -184,7 +184,7 @@ def test_a_busy_core_is_seen() -> None:
             )
         finally:
             busy.kill()
-    assert done.stdout.startswith("other programs hold the cores"), done.stdout
+    assert done.stdout.startswith("other programs use the cores"), done.stdout
 
 
 def test_no_rounds_are_no_ratio() -> None:

@@ -231,10 +231,10 @@ def test_a_ratio_or_its_absence() -> None:
     ]
     assert found.json()["ratio"] == 0.5
     times.blocks[OURS] = blocks(0.01, waited=1.0)
-    assert "no ratio: other programs hold the cores" in found.lines()[0]
+    assert "no ratio: other programs use the cores" in found.lines()[0]
     told = found.json()
     assert (told["ratio"], told["blocks"], told["disturbed_blocks"]) == (None, 0, 6)
-    assert told["problem"].startswith("other programs hold the cores")
+    assert told["problem"].startswith("other programs use the cores")
 
 
 def test_what_has_no_onnxruntime_beside_it(driver: Driver, models: Path, tmp_path: Path) -> None:

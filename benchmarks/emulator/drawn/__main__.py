@@ -15,11 +15,13 @@ from __future__ import annotations
 
 import argparse
 import json
+import multiprocessing
 import os
 import sys
 import time
 import traceback
 from collections import Counter
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
@@ -103,24 +105,27 @@ def _wide(a: np.ndarray) -> np.ndarray:
 
 
 def in_child(seed: int, name: str | None, arch: str) -> dict[str, Any]:
-    """Examine a graph in a fork: what crashes is a row, too."""
-    read, write = os.pipe()
-    child = os.fork()
-    if child == 0:
-        os.close(read)
-        os.environ["MGX_EMULATE_CHECK"] = "all"
-        try:
-            row = examine(drawn(seed, name)[1], arch)
-        except Exception as e:
-            row = {"bad": [f"{type(e).__name__}: {e}"], "trace": traceback.format_exc()[-2000:]}
-        with os.fdopen(write, "w") as f:
-            f.write(json.dumps(row))
-        os._exit(0)
-    os.close(write)
-    with os.fdopen(read) as f:
-        said = f.read()
-    _, status = os.waitpid(child, 0)
-    return json.loads(said) if said else {"bad": [f"crashed (status {status})"]}
+    """Examine a graph in a process of its own: what crashes is a row, too."""
+    context = multiprocessing.get_context("spawn")  # a forked one could not open the device again
+    read, write = context.Pipe(duplex=False)
+    child = context.Process(target=_examine_in_child, args=(write, seed, name, arch))
+    child.start()
+    write.close()
+    try:
+        row = read.recv()
+    except EOFError:
+        row = None
+    child.join()
+    return row or {"bad": [f"crashed (status {child.exitcode})"]}
+
+
+def _examine_in_child(write: Connection, seed: int, name: str | None, arch: str) -> None:
+    os.environ["MGX_EMULATE_CHECK"] = "all"
+    try:
+        row = examine(drawn(seed, name)[1], arch)
+    except Exception as e:
+        row = {"bad": [f"{type(e).__name__}: {e}"], "trace": traceback.format_exc()[-2000:]}
+    write.send(row)
 
 
 def main(argv: list[str] | None = None) -> int:

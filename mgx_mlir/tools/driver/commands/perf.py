@@ -66,7 +66,7 @@ N callers at once, and says how many calls a second all of them got.
 
 --ort times onnxruntime too, on the same inputs and as many threads. Each engine runs in blocks of
 its own, between which its threads go to sleep; the ratio is the median over blocks, with its 95 %
-interval. Where other programs hold the cores, or the interval is wider than a tenth to either side,
+interval. Where other programs use the cores, or the interval is wider than a tenth to either side,
 the report says so in place of a ratio.
 
 --json prints the report as JSON, --trace writes one that Perfetto and Chrome show, --compare says
