@@ -20,6 +20,7 @@ from mgx_mlir.core.errors import FileError, UsageError
 from mgx_mlir.frontends.mxr.decode import decode_msgpack
 from mgx_mlir.printers.tree_files import Binary, json_text, msgpack_bytes
 from tests.formats.programs import PROGRAMS, feed_of
+from tests.support import compiles
 
 
 @pytest.fixture(scope="module")
@@ -34,16 +35,12 @@ def saved(made: migraphx.program) -> bytes:
     return migraphx.save_buffer(made)
 
 
-def never(*_: Any, **__: Any) -> Any:
-    raise AssertionError("the compiler was called")
-
-
 @pytest.mark.parametrize("kind", ["msgpack", "json"])
 def test_it_runs_without_compiling(
     made: migraphx.program, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     data = migraphx.save_buffer(made, kind)
-    monkeypatch.setattr("mgx_mlir.targets.child.IreeCompiler.run", never)
+    compiles.forbidden(monkeypatch)
     q = migraphx.load_buffer(data)
     assert q.is_compiled()
     assert repr(q) == repr(made)
@@ -176,7 +173,7 @@ def with_data(change: Any) -> Any:
 def test_code_that_does_not_fit_is_refused(
     saved: bytes, path: str, value: Any, sealed: bool, message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mgx_mlir.runtime.iree_runtime.LoadedModule.__init__", never)
+    monkeypatch.setattr("mgx_mlir.runtime.iree_runtime.LoadedModule.__init__", compiles.never)
     data = edited(saved, path, value, sealed=sealed)
     with pytest.raises(FileError) as e:
         migraphx.load_buffer(data)

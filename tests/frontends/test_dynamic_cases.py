@@ -182,7 +182,7 @@ def test_parts_that_are_stacked(rows: int) -> None:
     x = np.arange(3 * rows, dtype=np.float32).reshape(rows, 3)
     program = mgx_mlir.compile(data, "ref")
     if rows == 5:
-        with pytest.raises(RunError, match="dim 0 in parts of one size"):
+        with pytest.raises(RunError, match="dim 0 divided into equal parts"):
             program.run({"x": x})
     else:
         np.testing.assert_array_equal(program.run({"x": x})[0], np.concatenate([x[:2], x[2:]], 1))

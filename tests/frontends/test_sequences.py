@@ -288,7 +288,7 @@ def test_the_backend_compiles_for_the_structure_of_a_run() -> None:
 
 
 def test_errors_of_inputs() -> None:
-    refused(MAPPED, "'x' is a sequence, and the model does not say of how many elements")
+    refused(MAPPED, "'x' is a sequence, and the model does not state its number of elements")
     refused(MAPPED, "'z', which is no input", UsageError,
             input_lengths={"x": 1, "z": 1})  # fmt: skip
     refused(MAPPED, "is no sequence", UsageError, input_lengths={"x": 1, "w": 1})

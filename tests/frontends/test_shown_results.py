@@ -70,7 +70,7 @@ def test_a_rank_that_a_reader_depends_on() -> None:
     body = """s = Squeeze (x) k = Constant <value_ints: ints = [0]> ()
               y = ReduceSum <keepdims: int = 0> (s, k)"""
     program = run_both(squeezing("N, 1, C", body), [(3, 1, 4)], "ref")
-    with pytest.raises(RunError, match="expected another extent than 1 of dim 0, which would be"):
+    with pytest.raises(RunError, match="expected an extent other than 1 of dim 0, which would be"):
         program.run({"x": np.zeros((1, 1, 4), np.float32)})
 
 

@@ -149,7 +149,10 @@ def test_what_strings_are_refused_by(wrong: NodeProto, text: str) -> None:
 @pytest.mark.parametrize(
     ("made", "text"),
     [
-        (node("StringNormalizer", "s_label", "s_y"), "(?s)StringNormalizer.*do not follow from"),
+        (
+            node("StringNormalizer", "s_label", "s_y"),
+            "(?s)StringNormalizer.*not computed from",
+        ),
         (node("Cast", "s_label", "f_y", to=TensorProto.FLOAT), "(?s)Cast.*a tensor of strings"),
     ],
 )

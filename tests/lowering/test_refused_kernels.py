@@ -16,11 +16,12 @@ from mgx_mlir.compiler.iree_program import IreeProgram
 from mgx_mlir.compiler.plainer import CrashSearch
 from mgx_mlir.core.errors import CompileError
 from mgx_mlir.core.ir import ir
-from mgx_mlir.passes.lowering import module as lowering
+from mgx_mlir.passes.lowering import lower
 from mgx_mlir.programs.lowered import KernelInfo, Lowered
 from mgx_mlir.targets.base import CpuTarget
 from mgx_mlir.targets.child import CompileOutput, IreeCompiler
 from mgx_mlir.targets.diagnostics import CompileFailed, Failure
+from tests.support import compiles
 from tests.support.oracle import ort_session
 
 MODEL = """
@@ -48,7 +49,7 @@ class Refusing:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, place: str | None, times: int) -> None:
         self.place, self.left = place, times
         self.loops: list[set[str]] = []
-        run, lowered = IreeCompiler.run, lowering.lower_to_linalg
+        run, lowered = IreeCompiler.run, lower.lower_to_linalg
 
         def refusing(compiler: IreeCompiler, *args: Any, **options: Any) -> CompileOutput:
             if not self.left:
@@ -63,7 +64,7 @@ class Refusing:
             self.loops.append({name[1] for name in names if name is not None})
             return found
 
-        monkeypatch.setattr(IreeCompiler, "run", refusing)
+        compiles.answered_by(monkeypatch, refusing)
         monkeypatch.setattr("mgx_mlir.compiler.compilation.lower_to_linalg", starting)
 
 

@@ -13,11 +13,11 @@ from lit_files import LIT, run, run_lines
 
 import mgx_mlir
 from mgx_mlir.core.ir import ir
-from mgx_mlir.passes.lowering import module as lowering
-from mgx_mlir.passes.lowering import select
+from mgx_mlir.passes.lowering import lower, select
 from mgx_mlir.passes.lowering.cpu import rules as cpu
 from mgx_mlir.passes.lowering.gpu import rules as gpu
 from mgx_mlir.passes.lowering.gpu.matmul import compilation_info
+from mgx_mlir.passes.lowering.module import ModuleLowering
 from mgx_mlir.passes.lowering.select import KernelRule, Refusal, rules_of
 
 RULES = [(target, rule.name) for target in ("cpu", "gpu") for rule in rules_of(target)]
@@ -74,7 +74,7 @@ class Counting:
                 monkeypatch.setattr(module, name, tuple(map(self.watched, rules)))
 
     def watched(self, rule: KernelRule) -> KernelRule:
-        def match(e: lowering.ModuleLowering, site: Any) -> Any:
+        def match(e: ModuleLowering, site: Any) -> Any:
             before, weights = Counter(every_op(e.entry)), len(e.weights.arrays)
             plan = rule.match(e, site)
             if isinstance(plan, Refusal):
@@ -102,7 +102,7 @@ def test_a_match_that_refuses_builds_nothing(
         """The lowering is done."""
 
     def stop(*args: object) -> None:
-        lowering.lower_to_linalg(*args)  # type: ignore[arg-type]  # as it was called
+        lower.lower_to_linalg(*args)  # type: ignore[arg-type]  # as it was called
         raise Lowered
 
     monkeypatch.setattr("mgx_mlir.compiler.compilation.lower_to_linalg", stop)

@@ -16,6 +16,7 @@ from mgx_mlir.passes.pipelines import FEWER_NAMES
 from mgx_mlir.rewrite.passes import run_pipeline
 from mgx_mlir.targets.child import IreeCompiler
 from mgx_mlir.targets.diagnostics import CompileFailed, Failure
+from tests.support import compiles
 from tests.support.models import model_of, node, parsed, parsed_bytes
 
 TEXT = "g (float[N,4] x) => (float[N,4] y) { a = Relu (x) y = Softmax (a) }"
@@ -102,7 +103,7 @@ def test_names_are_given_up_before_other_flags_are_tried(monkeypatch: pytest.Mon
             raise CompileFailed(Failure("compile", "no such tiling", cause="kernel"))
         return run(self, source, flags, **more)
 
-    monkeypatch.setattr(IreeCompiler, "run", refuses_the_first)
+    compiles.answered_by(monkeypatch, refuses_the_first)
     program = mgx_mlir.compile(_model(), target="cpu", cache=False)
     assert tried == ["--iree-opt-level=O2"] * 2
     assert program.executable.flag_set == "best"
