@@ -93,7 +93,7 @@ def ours(
             # results are stored for the sizes of the program's first network alone
             wrong = None
             if not network.program:
-                # of the inputs that are stored: another torch may draw others from the same seed
+                # results of the stored inputs: another torch may draw others from the same seed
                 held, wanted = case.runs[0]
                 given = [torch.from_numpy(held[n]).cuda() for n in network.names]
                 found = [t.cpu().numpy() for t in run(given)]

@@ -141,7 +141,7 @@ class Graph:
         return choices[int(self.rng.integers(len(choices)))]
 
     def size(self, low: int, high: int) -> int:
-        """Of [low, high]."""
+        """Return an integer drawn from [low, high]."""
         return int(self.rng.integers(low, high + 1))
 
     def some(self, items: Sequence[Any], low: int = 0) -> list[Any]:

@@ -222,5 +222,5 @@ class Draws:
         return bool(self.np.random() < share)
 
     def size(self, low: int, high: int) -> int:
-        """Of [low, high]."""
+        """Return an integer drawn from [low, high]."""
         return int(self.np.integers(low, high + 1))

@@ -197,7 +197,7 @@ CONVOLUTIONS = {
 }
 
 
-# which elements a convolution has; a border of 8-bit integers is their zero point
+# element types of convolutions; a border of 8-bit integers is their zero point
 ELEMENTS: dict[str, dict[str, Any]] = {
     "bf16": {"narrow": True, "unit": 2},
     "u8": {"unit": 4, "border": 200},

@@ -224,8 +224,8 @@ def test_rows_in_digits_are_the_same_alone() -> None:
         assert np.array_equal(execute(lowered, [x[first:last]])[0], whole[first:last])
 
 
-# rows and columns that fill no register, a depth in parts and with a short chunk, bytes, a block
-# of all the depth, rows in several dims
+# rows and columns that fill no register; a depth in parts, and with a short chunk; bytes; one block
+# for the whole depth; rows in several dims
 SPLIT = [
     Product((40,), 65, 515),
     Product((3, 11), 64, 530, zeros="parts", after=True),

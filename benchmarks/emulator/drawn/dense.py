@@ -13,7 +13,7 @@ I32 = TensorProto.INT32
 
 
 def _after(g: Drawn, y: str) -> str:
-    """What may follow a convolution or matmul."""
+    """Append a drawn activation, or none, to a convolution or matmul."""
     how = g.pick("", "Relu", "Sigmoid", "HardSwish", "Silu", "Erf", "Tanh")
     return g.act(y, how) if how else y
 

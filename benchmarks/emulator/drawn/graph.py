@@ -38,7 +38,7 @@ class Drawn(Net):
         return choices[int(self.chance.integers(len(choices)))]
 
     def number(self, low: int, high: int) -> int:
-        """Of [low, high]."""
+        """Return an integer drawn from [low, high]."""
         return int(self.chance.integers(low, high + 1))
 
     def odd(self, most: int = 33) -> int:
