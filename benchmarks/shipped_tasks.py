@@ -327,7 +327,7 @@ def in_8_bits(settings: Settings, model: Model, names: tuple[str, ...] = ()) -> 
     count = mgx_mlir.quantize_int8(
         made, mgx_mlir.get_target(settings.target), few, asymmetric=True, bias_correction=True
     )
-    print(f"    {len(few)} samples: {len(count.names)} products in 8 bits", flush=True)
+    print(f"    {len(few)} samples: {len(count.names)} matmuls in 8 bits", flush=True)
     if not count.names:
         raise RuntimeError("no product is in 8 bits")
     return mgx_mlir.compile(made, settings.target, **settings.options)
@@ -390,7 +390,7 @@ def compare(task: Task, eight: bool, peer: bool) -> bool:
 def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
     parser.add_argument("words", nargs="*", help="only packages whose name contains one of these")
-    parser.add_argument("--int8", action="store_true", help="products in 8 bits")
+    parser.add_argument("--int8", action="store_true", help="matmuls in 8 bits")
     parser.add_argument("--peer", action="store_true", help="with --int8: by onnxruntime instead")
     arguments = parser.parse_args(argv)
     if arguments.peer and not arguments.int8:

@@ -47,7 +47,7 @@ class CompileOptions:
     """"ref", "cpu" or "gpu"; by default gpu where a GPU is found, else cpu."""
 
     arch: str | Sequence[str] | None = None
-    """An architecture or product for gpu (gfx942, mi300x, sm_90, h100), the name of a CPU for cpu.
+    """An architecture or card for gpu (gfx942, mi300x, sm_90, h100), the name of a CPU for cpu.
     Of several, as "gfx942,sm_90" or a list, the one that fits the device runs."""
 
     fast_math: bool = True

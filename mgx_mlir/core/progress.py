@@ -31,8 +31,9 @@ class Progress:
         if not (self.done or self.total):
             return self.stage
         of = f" of {self.total}" if self.total else ""
-        text = f"{self.stage}: {self.done}{of} kernels"
-        return f"{text}, {self.found} found in the cache" if self.found else text
+        plural = "s" * ((self.total or self.done) != 1)
+        text = f"{self.stage}: {self.done}{of} kernel{plural}"
+        return f"{text}, {self.found} cached" if self.found else text
 
 
 Listener = Callable[[Progress], None]

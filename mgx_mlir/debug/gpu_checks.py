@@ -108,7 +108,7 @@ def _checks(device_id: int, emulate: bool) -> Iterator[Check]:
     rest: list[tuple[str, Callable[[], Check]]] = [
         ("copies", lambda: _copies(device, sizes)),
         ("a kernel", lambda: _kernel(device, name, emulate)),
-        ("product, f16", lambda: _product(device, name, emulate, sizes)),
+        ("matmul, f16", lambda: _product(device, name, emulate, sizes)),
         ("next to the emulator", lambda: _beside_emulator(name, emulate, device_id)),
         ("memory bandwidth", lambda: _bandwidth(device, sizes)),
         ("launches", lambda: _launches(device, name, emulate, sizes)),
@@ -228,10 +228,10 @@ def _product(device: Device, arch: str, emulate: bool, sizes: Sizes) -> Check:
     error = float(np.linalg.norm(got - want) / np.linalg.norm(want))
     # half a unit in the last place of f16 is at most 4.9e-4 of a value
     if not error < 1e-3:
-        return Check("product, f16", BAD, f"{n}x{n}x{n} is {error:.1e} off numpy's in f64")
+        return Check("matmul, f16", BAD, f"{n}x{n}x{n} is {error:.1e} off numpy's in f64")
     rate = 2 * n**3 / _seconds(made, device, inputs, sizes.repeats) / 1e12
     text = f"{n}x{n}x{n} is {error:.1e} off numpy's in f64"
-    return Check("product, f16", OK, text if emulate else f"{text}; {rate:.1f} TFLOP/s")
+    return Check("matmul, f16", OK, text if emulate else f"{text}; {rate:.1f} TFLOP/s")
 
 
 def _beside_emulator(arch: str, emulate: bool, device_id: int) -> Check:

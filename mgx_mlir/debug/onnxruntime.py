@@ -13,7 +13,7 @@ from mgx_mlir.core.errors import RunError, TargetError
 class OnnxRuntimeSession:
     """An ONNX file in onnxruntime, on the CPU. TargetError without it, RunError where it fails.
 
-    Without `threads` it is a reference: sums of 8-bit products do not saturate. With a number of
+    Without `threads` it is a reference: sums of 8-bit matmuls do not saturate. With a number of
     threads it has its users' configuration, for timing.
     """
 
@@ -56,7 +56,7 @@ class OnnxRuntimeSession:
 
 
 def _session(onnxruntime: Any, path: str, threads: int | None) -> Any:
-    """Make a session; without `threads` one whose sums of 8-bit products do not saturate.
+    """Make a session; without `threads` one whose sums of 8-bit matmuls do not saturate.
 
     x86 CPUs without VNNI saturate by default: results are then off by a tenth and more.
     """

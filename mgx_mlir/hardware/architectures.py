@@ -1,4 +1,4 @@
-"""GPU architectures by name: vendor, products, and the target name in IREE."""
+"""GPU architectures by name: vendor, cards, and the target name in IREE."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Vendor = Literal["amd", "nvidia"]
 
 @dataclass(frozen=True)
 class Architecture:
-    """An architecture, and the products with it."""
+    """An architecture, and the cards that have it."""
 
     name: str  # gfx name, or sm_ and the compute capability
     vendor: Vendor
@@ -77,7 +77,7 @@ _ARCH_OF = {_key(n): a.name for a in ARCHITECTURES.values() for n in (a.name, *a
 
 
 def check_arch(name: str) -> str:
-    """Return the name of a GPU architecture or product: `mi300x` -> `gfx942`, `h100` -> `sm_90`.
+    """Return the name of a GPU architecture or card: `mi300x` -> `gfx942`, `h100` -> `sm_90`.
 
     A feature suffix (`gfx942:sramecc+:xnack-`, as devices report it) is dropped.
     Errors: TargetError with the nearest names.

@@ -454,7 +454,7 @@ class GpuTarget(Target):
     """
 
     kind: ClassVar[TargetKind] = "gpu"
-    # gfx, sm_ or product name; None: the first device's, else gfx942 with a warning
+    # gfx, sm_ or card name; None: the first device's, else gfx942 with a warning
     architecture: str | None = None
     opt_level: str = "O2"  # optimization level of IREE
     extra_flags: tuple[str, ...] = ()  # flags to append for iree-compile

@@ -196,7 +196,7 @@ def test_listeners_nest_and_count() -> None:
             progress.compiled(2)
         progress.stage("reading")
     assert inner == [
-        "IREE", "IREE: 1 kernels", "IREE: 3 of 5 kernels, 2 found in the cache",
-        "IREE: 5 of 5 kernels, 2 found in the cache", "IREE: 5 of 5 kernels, 2 found in the cache",
+        "IREE", "IREE: 1 kernel", "IREE: 3 of 5 kernels, 2 cached",
+        "IREE: 5 of 5 kernels, 2 cached", "IREE: 5 of 5 kernels, 2 cached",
     ]  # fmt: skip
     assert outer == [*inner, "reading"]

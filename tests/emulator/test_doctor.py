@@ -17,7 +17,7 @@ def test_emulated(library: Path, capfd: pytest.CaptureFixture[str]) -> None:
     found = json.loads(capfd.readouterr().out)
     names = [c["name"] for c in found["checks"] if c["status"] == "ok"]
     assert names == [
-        "functions of HIP", "HIP", "architecture", "copies", "a kernel", "product, f16",
+        "functions of HIP", "HIP", "architecture", "copies", "a kernel", "matmul, f16",
         "memory bandwidth", "launches",
     ]  # fmt: skip
     assert found["failed"] == 0

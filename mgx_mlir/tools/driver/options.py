@@ -92,7 +92,7 @@ TARGET = (
     Option(("--cpu",), "compile for this machine's CPU (default otherwise)", group="Target"),
     Option(("--ref",), "interpret each operator by its reference", group="Target"),
     Option(
-        ("--arch",), "gfx or product names (gfx942,mi300x), a CPU's name with --cpu",
+        ("--arch",), "architectures or cards (gfx942,mi300x), a CPU's name with --cpu",
         "ARCH[,...]", "repeat", group="Target",
     ),
     Option(

@@ -116,14 +116,14 @@ def _in_8_bits(made: program, kind: str, args: Arguments, more: Mapping[str, Any
 
 def _tell(found: Quantised, kind: str, data: str | None, *, ranges: bool) -> None:
     count = len(found.names)
-    products = f"{count} product{'s' * (count != 1)} in {kind}"
+    ops = f"{count} {'dot or convolution' if count == 1 else 'dots and convolutions'} in {kind}"
     if not count and found.kept:
         say(f"{kind}: no matmul is quantised: the outputs would change too much")
     elif not count:
         say(f"{kind}: the program has no dot or convolution with constant weights")
     elif ranges and data is None:
-        say(f"{products}, by ranges of a file")
+        say(f"{ops}, by ranges of a file")
     elif data is None:
-        say(f"{products}; each run finds the ranges of its activations (--calibrate fixes them)")
+        say(f"{ops}; each run finds the ranges of its activations (--calibrate fixes them)")
     else:
-        say(f"{products}, by ranges of {data}")
+        say(f"{ops}, by ranges of {data}")

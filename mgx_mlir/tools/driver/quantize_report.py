@@ -93,7 +93,7 @@ def collect(
         ["a call", *(f"{t:.4g} ms" for t in times), _ratio(*times)],
     ]  # fmt: skip
     cards = [
-        [f"products in {kind}", f"{len(quantised_rows)} of {len(rows)}", ""],
+        [f"dots and convolutions in {kind}", f"{len(quantised_rows)} of {len(rows)}", ""],
         ["weights", f"{figures[0][3]}", ""],
         ["a call", f"{figures[2][3]}", ""],
     ]

@@ -25,9 +25,9 @@ USAGE = "TYPE [OPTION...] FILE [--report [FILE.html]]"
 DESCRIPTION = """
 TYPE is --fp16, --bf16, --int8, --fp8 or --int4-weights. Writes the program in smaller types, as
 MIGraphX's .mxr for example, which the other commands take as a model. With --report stdout has a
-table instead: what each product loses by itself (the ratio of signal to noise in decibels, and the
-cosine), what stays as it is and why, the outputs, size and time before and after, and the figure
-of --metric. The same goes to an HTML page that needs no other file.
+table instead: the error of each dot and convolution alone (signal-to-noise ratio in decibels, and
+cosine), the ones that are not quantised and why, the outputs, size and time before and after, and
+the figure of --metric. The same goes to an HTML page that needs no other file.
 
 A report is measured on the samples of --evaluate, else on those that the script of --metric
 gives, else on those of --calibrate, else on inputs that are drawn. Exit status 1: --least is not
