@@ -131,7 +131,7 @@ def find_gathered_convolution(op: Group, rw: Rewriter) -> Replacement:
 
 @pattern(Group)
 def find_transposed_result(op: Group, rw: Rewriter) -> Replacement:
-    """group of transpose(group of product(x)) -> group of transpose(product(x))
+    """group of transpose(group of matmul(x)) -> group of transpose(matmul(x))
 
     A lane has adjacent pixels of one channel, so storing a planar result is not slower.
     """

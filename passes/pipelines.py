@@ -151,7 +151,7 @@ def gpu(o: PipelineOptions) -> tuple[str, ...]:
         "dead_code_elimination",
         "rewrite_pooling",
         _step("fp8_ocp_to_fnuz", when=o.fnuz),
-        # 8-bit products as they are
+        # multiply 8-bit operands without dequantising them
         _step("simplify_qdq", pairs=o.remove_qdq_pairs),
         # keep weights of few bits packed; matmuls widen them
         _step("pack_weights", gpu=True, when=o.fuse),

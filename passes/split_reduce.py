@@ -86,7 +86,7 @@ def _reshaped(rw: Rewriter, v: ir.Value, dims: tuple[int, ...], depth: int) -> i
 class SplitReduce(PatternPass):
     """Reduce many elements to few results in groups, then the results of the groups.
 
-    MIGraphX makes a `split_fused_reduce` kernel whose work-groups add into one result. Here the two
+    MIGraphX makes a `split_fused_reduce` kernel whose workgroups add into one result. Here the two
     steps are separate ops, each a kernel on any target. Nothing is added atomically, so results are
     deterministic. Sums are added in another order.
     """

@@ -82,7 +82,7 @@ class FusedConcat(Kernel, name="fused_concat"):
 
 
 class SplitFusedReduce(Kernel, name="split_fused_reduce"):
-    """A `fused_reduce` whose reduction is split over work-groups that combine by `assign`.
+    """A `fused_reduce` whose reduction is split over workgroups that combine by `assign`.
 
     MIGraphX `split_fused_reduce`. The values are those of `fused_reduce`; the target chooses how
     the work is split.

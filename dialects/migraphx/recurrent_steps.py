@@ -94,7 +94,7 @@ class GruSteps(Steps, name="gru_steps"):
 class LstmSteps(Steps, name="lstm_steps"):
     """Long short-term memory over x W^T of all steps: c' = f c + i g, h' = o tanh(c').
 
-    `input` {sequence, batch, directions 4 hidden} holds the products, one direction behind the
+    `input` {sequence, batch, directions 4 hidden} holds x W^T, one direction behind the
     other; the rest as `lstm`. With `recurrence_scale` {directions, 4 hidden} R holds integers, and
     each step multiplies them by h in 8 bits: unsigned codes over the range of all rows of a
     direction, which includes 0 (onnxruntime's DynamicQuantizeLSTM). The scales of h and of R

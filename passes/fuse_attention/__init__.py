@@ -153,7 +153,7 @@ def _through(v: ir.Value) -> ir.Value:
 
 
 def _factor(op: ir.Operation) -> tuple[ir.Value, float] | None:
-    """Return (x, c) of a product x * c by one number, else None."""
+    """Return (x, c) of a multiplication x * c by one number, else None."""
     if not is_a(op, Mul):
         return None
     a, b = op.operands
@@ -168,7 +168,7 @@ def _absorbed(
     v: ir.Value, lane: int | None, whole: Collection[ir.Value] | None = None
 ) -> list[ir.Operation]:
     """Return the longest chain of views of a dot operand that the kernel can read through, the
-    outermost last. With `whole`, take uniform products too, except those in it."""
+    outermost last. With `whole`, include multiplications by one number, except those in it."""
     found: list[ir.Operation] = []
     at = v
     while not isinstance(at.owner, ir.Block):
@@ -268,7 +268,7 @@ def _fused(op: Dot, rw: Rewriter, parts: Parts, tag: str) -> Replacement:
     spread: list[ir.Operation] = []
     for x in dict.fromkeys(x for o in parts.scores for x in o.operands if x not in inside):
         spread += [o for o in _broadcasts_of(x) if o not in spread]
-    # do not decompose a product with other users
+    # do not decompose a multiplication with other users
     whole = {x for o in (*turned, *values, *spread, *parts.scores) for x in o.operands}
     whole.add(op.b)
     queries = turned or _absorbed(first.a, lane, whole)

@@ -99,7 +99,7 @@ def is_8_bit_product(op: ir.Operation) -> bool:
 
 
 def is_weighted(op: ir.Operation) -> bool:
-    """Say whether an op is a product of 8-bit integers whose second operand is constant."""
+    """Say whether an op is an 8-bit matmul or convolution whose second operand is constant."""
     if not is_a(op, (QuantDot, QuantConvolution)) or len(op.operands) > 2:
         return False
     v = op.operands[1]

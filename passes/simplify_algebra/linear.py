@@ -296,7 +296,7 @@ def unpadded(conv: Op) -> bool:
 
 @pattern(Slice)
 def find_dot_slice(op: Slice, rw: Rewriter) -> Replacement:
-    """slice(dot(a, b)) -> dot(slice(a), slice(b)) where nothing else uses the product"""
+    """slice(dot(a, b)) -> dot(slice(a), slice(b)) where nothing else uses the dot"""
     dot = defined_by(op.operands[0], Dot)
     if dot is None or not has_one_use(op.operands[0]):
         return no_match("input is not a dot, or the rest of it is used too")

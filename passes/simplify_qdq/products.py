@@ -123,7 +123,7 @@ def match_find_quantizable_ops(op: Dot | Convolution, rw: Rewriter) -> Replaceme
     x, w = op.operands[0], op.operands[1]
     name = mnemonic(op)
     if name not in rw.options.products:
-        return no_match("the option products leaves {} out", name)
+        return no_match("the option `products` excludes {}", name)
     if _left_out(op, rw):
         return no_match("there are no CPU vector loops for it")
     a, b = _side(rw, x, "first", rw.options.mixed), _side(rw, w, "second")
@@ -288,7 +288,7 @@ def find_widened_dot(op: Dot, rw: Rewriter) -> Replacement:
     along the reduced axis. Sums wrap in both forms, so the results are equal.
     """
     if not rw.options.widened or "dot" not in rw.options.products:
-        return no_match("the option products or widened leaves it out")
+        return no_match("the options `products` and `widened` exclude it")
     if TensorType.of(op.result).dtype is not dtypes.INT32:
         return no_match("the sums are not i32")
     sides: list[_Widened] = []
@@ -312,7 +312,7 @@ def find_widened_convolution(op: Convolution, rw: Rewriter) -> Replacement:
     q one for each output channel at most.
     """
     if not rw.options.widened or "convolution" not in rw.options.products:
-        return no_match("the option products or widened leaves it out")
+        return no_match("the options `products` and `widened` exclude it")
     if TensorType.of(op.result).dtype is not dtypes.INT32 or op.channels_last:
         return no_match("the sums are not i32, or the image is channels-last")
     if _left_out(op, rw):
@@ -349,12 +349,12 @@ class _Widened:
     dims: tuple[int, ...]
 
     def is_affine(self, *, stays: bool) -> bool:
-        """Say whether the operand of a quantised product has a zero point."""
+        """Say whether the operand of an 8-bit matmul has a zero point."""
         shifted = not stays and TensorType.of(self.source).dtype is dtypes.UINT8
         return self.zero[0] != (128 if shifted else 0)
 
     def narrow(self, rw: Rewriter, *, stays: bool) -> _Operand:
-        """Build the operand of a quantised product, of ui8 as i8 unless it stays."""
+        """Build the operand of an 8-bit matmul; ui8 becomes i8 unless `stays`."""
         value = moved(rw, self.moves, self.source)
         value = value if stays else _signed(rw, value)
         offset = 128 if TensorType.of(value).dtype is not TensorType.of(self.source).dtype else 0

@@ -85,7 +85,7 @@ def test_who_takes_them() -> None:
     st.one_of(st.none(), st.integers(1, 5000)), st.integers(1, 20000), st.integers(1, 40000)
 )  # fmt: skip
 def test_cut(dtype: DType, rows: int | None, depth: int, columns: int) -> None:
-    """Scratch fits the stack, work-groups are whole blocks, and no group of panels is empty."""
+    """Scratch fits the stack, workgroups are whole blocks, and no group of panels is empty."""
     own = Operands(dtype)
     cut = loops.plan(own, rows, own.chunks_of(depth), columns)
     assert cut.rows % (cut.blocks * ROWS) == 0

@@ -30,7 +30,7 @@ LANES = 8
 
 
 def _scaled(x: ir.Value, w: ir.Value, rows: Index) -> ir.Value:
-    """x * w + w by rows: a work-group for each 16 of them, through scratch of 128 bytes."""
+    """x * w + w by rows: a workgroup for each 16 of them, through scratch of 128 bytes."""
 
     def body(k: WorkgroupBuilder) -> list[ResultTile]:
         row, count = k.at[0], STEP if isinstance(rows, int) else k.min(STEP, k.inner(rows))

@@ -47,7 +47,7 @@ ARCHS = {"znver4": AVX512, "haswell": AVX2, "neoverse-v1": NEON}
     st.sampled_from((AVX512, AVX2, NEON)),
 )
 def test_cut(rows: int | None, depth: int, columns: int, isa: Isa) -> None:
-    """Tiles fit the registers, work-groups are whole tiles, and no panel has nothing to do."""
+    """Tiles fit the registers, workgroups are whole tiles, and no panel has nothing to do."""
     dynamic_extent: Any = object()
     cut = loops.plan(loops.DotShape(rows or dynamic_extent, depth, columns), isa)
     registers = cut.width // isa.lanes

@@ -51,7 +51,7 @@ products = st.builds(
     st.booleans(),
 )
 # one row, the rows that are widened in registers and one more, more depth than scratch holds, a
-# work-group's last row alone, a last block that is shorter
+# workgroup's last row alone, a last block that is shorter
 KNOWN = [
     Product((1,), 32, 48),
     Product((1,), 37, 50, kind="i4", zeros="whole", half=True),
@@ -247,7 +247,7 @@ def test_many_rows_in_tile_registers() -> None:
 
 @pytest.mark.skipif(not has_tile_registers(), reason="no tile registers of bf16 here")
 def test_a_dynamic_number_of_rows_in_tile_registers() -> None:
-    """Rows in digits, and many, of one program; more than a work-group's.
+    """Rows in digits, and many, of one program; more than a workgroup's.
 
     A sum of 576 products of up to 8 and more is off by 3e-3 at most: 2e-6 of their magnitudes' sum.
     """
@@ -270,7 +270,7 @@ def test_a_dynamic_number_of_rows_in_tile_registers() -> None:
 
 
 def test_rows_that_the_run_knows() -> None:
-    """None, one, and more than a work-group has, of one program each."""
+    """None, one, and more than a workgroup has, of one program each."""
     for rows in (0, 1, 5, 700):
         rng = np.random.default_rng(rows)
         x = rng.normal(0, 1, (rows, 64)).astype(np.float32)

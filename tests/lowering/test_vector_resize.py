@@ -29,7 +29,7 @@ CASES = [
     ((1, 2, 2, 1), "half_pixel"),  # channels follow: W in place of them
     ((1, 3, 1, 1), "half_pixel"),
 ]
-# strips of 512 columns, work-groups of some rows, tails of any length
+# strips of 512 columns, workgroups of some rows, tails of any length
 SIZES = [(1, 1, 1, 1), (2, 3, 7, 5), (1, 2, 33, 17), (3, 1, 2, 600), (1, 2, 300, 3), (2, 8, 9, 16)]
 
 

@@ -269,7 +269,7 @@ def test_bytes(fixed: bool, arch: str) -> None:
 
 
 def test_long_rows() -> None:
-    """More than a work-group's share, and more than the stack holds."""
+    """More than a workgroup's share, and more than the stack holds."""
     rows = Rows(4)
     for dims, axis in [((2, 70001), 1), ((3, 20000), 0), ((9000, 20), 0), ((1, 40, 2100), 1)]:
         rows.softmax("f32", dims, axis)

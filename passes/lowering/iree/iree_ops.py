@@ -95,7 +95,7 @@ def tied_binding(binding: ir.Value, dims: Sequence[Index]) -> ir.Value:
 
 
 def group_id(axis: int) -> ir.Value:
-    """Return the index of the work-group along an axis of the grid."""
+    """Return the index of the workgroup along an axis of the grid."""
     at = {"dimension": index_attribute(axis)}
     return build("flow.dispatch.workgroup.id", (), [ir.IndexType.get()], attributes=at).result
 

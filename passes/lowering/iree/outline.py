@@ -135,7 +135,7 @@ def _names(dispatches: Sequence[ir.Operation]) -> list[str]:
 
 
 def _executable(name: str, op: ir.Operation) -> None:
-    """Build an executable of a dispatch's kernel and of its count of work-groups."""
+    """Build an executable of a dispatch's kernel and of its count of workgroups."""
     symbol = ir.StringAttr.get(name)
     named = {"sym_name": symbol}
     private = {**named, "sym_visibility": ir.StringAttr.get("private")}

@@ -1,4 +1,4 @@
-"""Position of a work-group of an attention kernel: its head, its queries, its tile."""
+"""Position of a workgroup of an attention kernel: its head, its queries, its tile."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from mgx_mlir.passes.lowering.context import LoweringContext
 from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import Index, WorkgroupBuilder
 from mgx_mlir.passes.lowering.expr import Extent
 
-GROUP_ELEMENTS = 16384  # elements of a work-group; fewer do not pay for its start
+GROUP_ELEMENTS = 16384  # elements of a workgroup; fewer do not pay for its start
 UNKNOWN = 256  # assumed elements along a dynamic dim, where a tile is chosen
 
 
@@ -66,11 +66,11 @@ def _step(extent: Extent, wanted: int) -> int:
 
 
 def line_step(lines: Extent, length: Extent) -> int:
-    """Return how many lines of a length pay for the start of a work-group."""
+    """Return how many lines of a length pay for the start of a workgroup."""
     return _step(lines, GROUP_ELEMENTS // _known(length))
 
 
 def sizes_of(k: WorkgroupBuilder, grid: Sequence[tuple[Extent, int]]) -> list[Index]:
-    """Return the extents of a work-group along the dims of a grid."""
+    """Return the extents of a workgroup along the dims of a grid."""
     pairs = zip(k.at, grid, strict=True)
     return [k.covered(at, step, k.inner(extent)) for at, (extent, step) in pairs]

@@ -1,4 +1,4 @@
-"""Elements and vectors of a work-group, for the readers of passes/analysis/access_maps.py."""
+"""Elements and vectors of a workgroup, for the readers of passes/analysis/access_maps.py."""
 
 from __future__ import annotations
 

@@ -132,13 +132,13 @@ class Spot:
     """The index at which one register of sums is stored."""
 
     at: Sequence[Index]  # index in the kernel's results
-    local: Sequence[Index]  # index in a work-group's tiles of them
+    local: Sequence[Index]  # index in a workgroup's tiles of them
     masked: bool  # the vector may reach past the end of its row
 
 
 @dataclass(frozen=True)
 class Stores:
-    """The stores of a work-group: its epilogue's results for sums, written to tiles."""
+    """The stores of a workgroup: its epilogue's results for sums, written to tiles."""
 
     k: WorkgroupBuilder
     epilogue: Epilogue

@@ -1,4 +1,4 @@
-"""The frame of a vector kernel: one dispatch of work-groups, and the builder of their bodies.
+"""The frame of a vector kernel: one dispatch of workgroups, and the builder of their bodies.
 
     def body(k: WorkgroupBuilder) -> list[ResultTile]:
         (row,), (x,) = k.at, k.inputs
@@ -63,7 +63,7 @@ def launched_for(name: str) -> Generator[None]:
 
 @dataclass(frozen=True)
 class ResultTile:
-    """The part of a result that a work-group has computed."""
+    """The part of a result that a workgroup has computed."""
 
     value: ir.Value
     offsets: Sequence[Index]
@@ -71,7 +71,7 @@ class ResultTile:
 
 
 class WorkgroupBuilder(IndexBuilder):
-    """Builds the body of one work-group at the current insertion point.
+    """Builds the body of one workgroup at the current insertion point.
 
     at: where the group starts along each grid dim. inputs: the kernel's inputs, as tensors; dims:
     their extents. known: the body's value of each outer dynamic extent. An index may be a Python
@@ -442,7 +442,7 @@ def dispatch(
     extents: Sequence[Index] = (),
     updated: Sequence[ir.Value] = (),
 ) -> list[ir.Value]:
-    """Build one dispatch, with a grid of work-groups of (extent, step) per dim, up to three.
+    """Build one dispatch, with a grid of workgroups of (extent, step) per dim, up to three.
 
     `body` returns a group's part of each result, in order. Neighbours along the last grid dim run
     after each other.
@@ -494,7 +494,7 @@ def _build(
     *,
     updated: bool,
 ) -> None:
-    """Build the code of a dispatch, and its number of work-groups."""
+    """Build the code of a dispatch, and its number of workgroups."""
     known = outer.values
     index = ir.IndexType.get()
     block = made.regions[0].blocks.append(

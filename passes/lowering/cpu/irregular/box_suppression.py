@@ -36,8 +36,8 @@ from mgx_mlir.passes.lowering.scalar import widen as widen_scalar
 from mgx_mlir.passes.lowering.select import KernelRule
 
 _TYPES = (dtypes.FLOAT, dtypes.HALF, dtypes.BF16)
-_GROUPS = 16  # work-groups: each has scratch of its own for candidates
-_ALONE = 1 << 13  # scores; fewer do not pay for several work-groups
+_GROUPS = 16  # workgroups: each has scratch of its own for candidates
+_ALONE = 1 << 13  # scores; fewer do not pay for several workgroups
 _SIDES = 4  # low and low, high and high
 _AREA = 4
 _GREATER, _LESS = 2, 4  # arith.cmpf predicates: ogt, olt

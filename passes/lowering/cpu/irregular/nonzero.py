@@ -28,7 +28,7 @@ from mgx_mlir.passes.lowering.scalar import constant_of
 from mgx_mlir.passes.lowering.select import KernelRule
 
 _FLOATS = (dtypes.FLOAT, dtypes.DOUBLE, dtypes.HALF, dtypes.BF16)
-_PART = 1 << 14  # elements of a work-group: enough to be worth starting
+_PART = 1 << 14  # elements of a workgroup: enough to be worth starting
 
 
 def refusal(op: NonZero) -> str | None:

@@ -28,7 +28,7 @@ _TYPES = (dtypes.FLOAT, dtypes.DOUBLE)
 _TOGETHER = 8
 _WIDE = 16  # outputs of one vector
 _MOST = 4  # vectors of outputs: their sums stay in registers
-_STEPS = 1 << 14  # steps of walks in a work-group; fewer do not pay for its start
+_STEPS = 1 << 14  # steps of walks in a workgroup; fewer do not pay for its start
 
 
 def refusal(op: TreeSums) -> str | None:

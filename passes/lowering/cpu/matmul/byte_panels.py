@@ -1,4 +1,4 @@
-"""Panels of 8-bit integers: constant ones, and computed ones that a work-group packs.
+"""Panels of 8-bit integers: constant ones, and computed ones that a workgroup packs.
 
 A panel has groups of neighbours along the depth. AVX2 lacks an instruction for four bytes, but has
 one that sums two products of u8 and i8 in 16 bits. It saturates unless the weights of a pair are

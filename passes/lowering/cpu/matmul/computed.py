@@ -1,4 +1,4 @@
-"""The operands of a matmul in a work-group: rows of A, constant B and computed B."""
+"""The operands of a matmul in a workgroup: rows of A, constant B and computed B."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 A group of a row's elements shares a scale, its largest magnitude. Divided by it, each element is a
 24-bit integer: three digits of 8 bits. Instructions for 8-bit integers multiply digits by codes,
 four of a column at once, and their sums are exact. The rounding to 24 bits is that of f32 for the
-largest element. Rows are split once, in a separate dispatch, whose result all work-groups read.
+largest element. Rows are split once, in a separate dispatch, whose result all workgroups read.
 """
 
 from __future__ import annotations
@@ -160,7 +160,7 @@ def _apart(
 class _Multiply:
     """Multiplication of codes: four to a lane of i32, or two to a lane of i16.
 
-    Codes are 15 at most: 8 sums of two products by digits fit into 16 bits, which is a group.
+    A code is at most 15, so 8 sums of two code-by-digit products fit into 16 bits: one group.
     """
 
     k: WorkgroupBuilder
@@ -174,7 +174,7 @@ class _Multiply:
         return self.k.splat(0, 2 * self.isa.lanes, dtypes.INT16)
 
     def added(self, codes: ir.Value, four: ir.Value, sums: ir.Value) -> ir.Value:
-        """Add the products of four codes of each column with four neighbours of a row."""
+        """Multiply four codes of each column with four neighbours of a row, and add to `sums`."""
         k, lanes = self.k, self.isa.lanes
         octets = k.vector_type(4 * lanes, dtypes.INT8)
         word = vector.BitCastOp(k.vector_type(1, dtypes.INT32), four).result

@@ -1,10 +1,10 @@
 """Matmuls as vector loops, for any number of rows, with an epilogue on the sums.
 
-The columns are divided into panels of some registers. A work-group computes some rows of some
+The columns are divided into panels of some registers. A workgroup computes some rows of some
 panels: tiles of a few rows by one panel accumulate in registers over the whole depth, and the
 epilogue is computed on them before they are stored. Panels are read in sequence, each for all rows
-of the work-group. Constant weights are packed by panels ahead of time: they are read from memory
-once, then from the L2 cache. A computed second operand is packed by the work-group, part of the
+of the workgroup. Constant weights are packed by panels ahead of time: they are read from memory
+once, then from the L2 cache. A computed second operand is packed by the workgroup, part of the
 depth at a time, to scratch on its stack; for a single row it is read in place.
 """
 
@@ -53,11 +53,11 @@ from mgx_mlir.passes.lowering.cpu.matmul.split import (
     split_rows,
 )
 
-GROUPS = 16  # work-groups of a matmul where possible, for 2 to 8 workers
-GROUP_WORK = 1 << 18  # multiply-adds (with few rows: weights) that pay for a work-group
+GROUPS = 16  # workgroups of a matmul where possible, for 2 to 8 workers
+GROUP_WORK = 1 << 18  # multiply-adds (with few rows: weights) that pay for a workgroup
 PACKED_FOR = 192  # least rows per packed panel, where the number of rows is dynamic
 DYNAMIC_COLUMNS = 128  # assumed columns where their number is dynamic, to choose a tile
-ROW_BYTES = 2 << 20  # bytes of a work-group's rows, which are read again for each panel
+ROW_BYTES = 2 << 20  # bytes of a workgroup's rows, which are read again for each panel
 
 ALONE = 24  # columns that a single row reads at a time; fewer do not saturate memory
 _MOST_FEW = 8  # most rows, where their number is dynamic, for which codes stay in registers
@@ -104,8 +104,8 @@ class DotPlan:
 
     width: int  # columns of a panel
     tile: int  # rows of a tile, which is one panel wide
-    panels: int  # panels of a work-group
-    rows: int  # rows of a work-group
+    panels: int  # panels of a workgroup
+    rows: int  # rows of a workgroup
     block: int = 0  # depth that is packed at a time, 0 without packing
 
 
@@ -120,7 +120,7 @@ def plan(shape: DotShape, isa: Isa) -> DotPlan:
     if shape.split and registers % 2 and registers > 1:
         tile, registers = next(t for t in isa.dot_tiles if t[1] == registers + 1)
     width = registers * isa.lanes
-    wanted = max(1, GROUPS // batch)  # work-groups of each matmul of a batch
+    wanted = max(1, GROUPS // batch)  # workgroups of each matmul of a batch
     # a dynamic extent is assumed to be large
     count = wanted if columns is None else -(-columns // width)
     panel = (depth or 512) * width
@@ -146,7 +146,7 @@ def plan(shape: DotShape, isa: Isa) -> DotPlan:
 
 
 def _share(rows: int, parts: int, tile: int) -> int:
-    """Return the rows of one of `parts` work-groups: whole tiles, unless it has all rows."""
+    """Return the rows of one of `parts` workgroups: whole tiles, unless it has all rows."""
     share = -(-rows // parts)
     return rows if parts == 1 else -(-share // tile) * tile
 
@@ -263,7 +263,7 @@ def _few_and_many(shape: DotShape, isa: Isa) -> tuple[Index, Index]:
 
 
 class _Loops:
-    """The loops of one work-group.
+    """The loops of one workgroup.
 
     They carry the scratch of B and the sums of a part of the depth, if any, and the results.
     """
@@ -377,7 +377,7 @@ class _Loops:
         return k.loop(0, end, cut.block, carried, part) if self.parts else some(whole, carried)
 
     def split(self, p: Index) -> SplitProduct:
-        """Return the products of all rows by a panel in tile registers."""
+        """Multiply all rows by a panel in tile registers."""
         assert self.widened is not None
         assert isinstance(self.depth, int)
         assert isinstance(self.columns, int)

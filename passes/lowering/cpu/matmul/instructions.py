@@ -22,7 +22,7 @@ from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import WorkgroupBuilde
 PAIR = 2  # neighbours along the depth that an instruction for bf16 multiplies together
 SIGN = 0x80808080 - (1 << 32)  # difference of i8 and u8 less 128, in each byte of a word
 
-# multiply(x, columns, sums): the sums with the products of one row's neighbours with registers of B
+# multiply(x, columns, sums): multiply one row's neighbours with registers of B, and add to the sums
 Multiply = Callable[[ir.Value, Sequence[ir.Value], Sequence[ir.Value]], list[ir.Value]]
 
 

@@ -1,9 +1,9 @@
 """Many rows by weights of few bits in tile registers: f32 as the sum of two bf16.
 
 The first part is a number rounded to 8 bits, the second part what is left, rounded to 8 bits: 16
-bits in all. Sums are of three products: first by first, first by second and second by first. The
-product of second parts, which is left out, is at most 2^-18 of the whole. Rows are split once, in
-a dispatch of their own. A work-group splits weights as it widens them, some of the depth of two
+bits in all. Three matmuls are summed: first by first, first by second and second by first. The
+fourth, of the second parts, is at most 2^-18 of the whole and is left out. Rows are split once, in
+a dispatch of their own. A workgroup splits weights as it widens them, some of the depth of two
 registers of columns at a time, for all of its rows. Elements of bf16 have no second part: there
 weights are rounded to bf16.
 An infinity among rows in f32 makes NaN, as infinity less infinity is.
@@ -44,7 +44,7 @@ from mgx_mlir.passes.lowering.scalar import TypedScalar
 BLOCK = 2 * ROWS  # rows that are multiplied together
 LEAST_ROWS = 20  # for fewer rows vectors of f32 are faster
 _LEAST_WEIGHTS = 1 << 16  # fewer do not pay for a dispatch
-MOST_ROWS = 512  # rows of a work-group, whose sums stand in scratch: 128 KB
+MOST_ROWS = 512  # rows of a workgroup, whose sums stand in scratch: 128 KB
 _ACROSS = 2  # registers of columns that are multiplied together
 _MOST_CHUNKS = 8  # chunks of weights that stand in scratch together, at most
 _CHUNK, _TILE, _PAIR = PAIRS.chunk, PAIRS.tile, PAIRS.unit
@@ -62,7 +62,7 @@ def takes(rows: Index, order: Sequence[int], depth: Index, columns: Index, isa: 
 def _pieces(depth: int) -> tuple[int, int]:
     """Return how many pieces a depth has, and the chunks of each, two or more.
 
-    The products of the first and last chunk are around the loop over the others.
+    The first and the last chunk are multiplied outside of the loop over the others.
     """
     chunks = max(2, PAIRS.chunks_of(depth))
     count = -(-chunks // _MOST_CHUNKS)
@@ -137,9 +137,9 @@ def _rounded(k: WorkgroupBuilder, x: ir.Value) -> ir.Value:
 
 @dataclass(frozen=True)
 class SplitProduct:
-    """All rows of a work-group by a panel.
+    """All rows of a workgroup by a panel.
 
-    rows: tiles of `split_rows`, the work-group's from row `first` on. stored(r, sums, tiles): the
+    rows: tiles of `split_rows`, the workgroup's from row `first` on. stored(r, sums, tiles): the
     tiles of the results with row `r`, whose sums are a vector for each register of the panel.
     """
 
@@ -174,7 +174,7 @@ class SplitProduct:
         ]
 
     def panel(self, number: Index, count: Index, carried: Tiles) -> Tiles:
-        """Return scratch and tiles after the products of `count` rows with a panel."""
+        """Multiply `count` rows with a panel; return scratch and tiles."""
         k, (pieces, step) = self.k, _pieces(self.depth)
         blocks = k.div(k.add(count, BLOCK - 1), BLOCK)
         weights, kept, *tiles = carried
@@ -263,8 +263,8 @@ class SplitProduct:
     def _added(self, weights: ir.Value, blocks: Index, start: Index, kept: ir.Value) -> ir.Value:
         """Return scratch with the sums of all rows and a piece of the depth.
 
-        LLVM reads and writes registers of sums only beside a product of theirs: so the first chunk
-        and the last are not in the loop (hazard 50).
+        LLVM loads and stores registers of sums only next to an instruction that multiplies into
+        them. Hence the first and the last chunk are outside of the loop (hazard 50).
         """
         k = self.k
 

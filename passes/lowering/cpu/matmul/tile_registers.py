@@ -1,7 +1,7 @@
-"""Products in tile registers: 16 rows by 16 columns of sums, 64 bytes of the depth at a time.
+"""Matmuls in AMX tile registers: 16 rows by 16 columns of sums, 64 bytes of the depth at a time.
 
 Operands are bf16, or 8-bit integers, whose sums are i32. A block of rows is copied to scratch as
-tiles of 16 rows by 32 or 64 neighbours. All panels of a work-group are then multiplied by it, two
+tiles of 16 rows by 32 or 64 neighbours. All panels of a workgroup are then multiplied by it, two
 registers of rows by two of columns. A long depth is multiplied in parts, whose sums are added where
 they are stored. Ends of columns and depth are filled up with 0. LLVM allocates the registers,
 configures them, and releases them.
@@ -105,7 +105,7 @@ class TilePanels:
 
 @dataclass(frozen=True)
 class TiledProduct:
-    """Blocks of rows of A by the panels of a work-group.
+    """Blocks of rows of A by the panels of a workgroup.
 
     column(group, register, chunk): a register of B, of a group of panels. copied(row, rows, chunk,
     count, scratch): scratch [chunk, block, tile] with `count` chunks of some rows. stored(row,
@@ -215,17 +215,17 @@ def multiplied(
     k: WorkgroupBuilder, isa: Isa, total: ir.Value, left: ir.Value, right: ir.Value,
     own: Operands = PAIRS,
 ) -> ir.Value:  # fmt: skip
-    """Return the sums of a register with the products of rows of A by columns of B."""
+    """Multiply rows of A by columns of B, and add to a register of sums."""
     return _intrinsic(k, own.instruction(isa), 3, total, left, right)
 
 
 def sums_in(k: WorkgroupBuilder, v: ir.Value) -> ir.Value:
-    """Return a vector of sums as a register, which a product has to add to at once."""
+    """Return a vector of sums as a register; the next instruction has to add to it."""
     return _intrinsic(k, f"llvm.x86.cast.vector.to.tile.v{SUMS}f32", 0, v)
 
 
 def sums_of(k: WorkgroupBuilder, total: ir.Value, own: Operands = PAIRS) -> ir.Value:
-    """Return a register of sums as a vector, which is to be written."""
+    """Return a register of sums as a vector, to be stored."""
     element = "i32" if own.sums.is_integer else "f32"
     name = f"llvm.x86.cast.tile.to.vector.v{SUMS}{element}"
     return k.intrinsic(name, k.vector_type(SUMS, own.sums), total)

@@ -1,7 +1,7 @@
-"""Products by constant weights in tile registers: matmuls, and the frame of others.
+"""Matmuls by constant weights in tile registers, and the loops that convolutions share with them.
 
-A work-group computes some rows of some panels, whose weights stay in the second cache: the groups
-that read the same ones run after each other.
+A workgroup computes some rows of some panels, whose weights stay in the L2 cache. Workgroups that
+read the same panels run one after another.
 """
 
 from __future__ import annotations
@@ -36,23 +36,23 @@ from mgx_mlir.passes.lowering.cpu.matmul.tile_registers import (
 
 MULTIPLIED = (dtypes.BF16, dtypes.UINT8, dtypes.INT8)  # types of A
 LEAST_ROWS = 4  # for fewer rows vectors are faster
-GROUPS = 8  # work-groups that a product is cut into where it can be
-_WEIGHTS = 1 << 20  # bytes of the panels of a work-group
+GROUPS = 8  # least workgroups of a matmul, where it has enough rows and columns
+_WEIGHTS = 1 << 20  # bytes of the panels of a workgroup
 _SUMS = 96 << 10  # bytes of the sums of parts of the depth
-_DYNAMIC_BLOCKS = 2  # blocks of rows of a work-group where their number is dynamic
+_DYNAMIC_BLOCKS = 2  # blocks of rows of a workgroup where their number is dynamic
 
 
 @dataclass(frozen=True)
 class TiledPlan:
-    """The tiling of a product: registers that are multiplied together, and work-groups."""
+    """The tiling of a matmul: registers that are multiplied together, and workgroups."""
 
     operands: Operands
     blocks: int  # registers of rows
     across: int  # registers of columns
     chunks: int  # pieces of the depth
     part: int  # chunks that are in scratch memory together
-    groups: int  # groups of panels of a work-group
-    rows: int  # rows of a work-group
+    groups: int  # groups of panels of a workgroup
+    rows: int  # rows of a workgroup
 
     @property
     def width(self) -> int:
@@ -61,7 +61,7 @@ class TiledPlan:
 
     @property
     def scratch(self) -> int:
-        """Bytes of a work-group's stack."""
+        """Bytes of a workgroup's stack."""
         parts = -(-self.chunks // self.part)
         kept = 1 if parts == 1 else parts * self.groups
         sums = kept * self.blocks * self.across * SUMS
@@ -88,7 +88,7 @@ def plan(
     have = _DYNAMIC_BLOCKS if rows is None else -(-rows // height)
     # copies of rows are shared by all groups of panels: these are cut as little as workers need
     cuts = max(-(-count // most), min(count, -(-GROUPS // have)))
-    # several blocks of rows, rather than many work-groups
+    # several blocks of rows, rather than many workgroups
     many = have * cuts // (4 * GROUPS) if rows is not None else _DYNAMIC_BLOCKS
     return TiledPlan(
         operands, blocks, across, chunks, part, -(-count // cuts), height * max(1, many)
@@ -96,7 +96,7 @@ def plan(
 
 
 class Copies(Protocol):
-    """A of a work-group."""
+    """A of a workgroup."""
 
     def copied(self, r: Index, rows: Index, start: Index, count: int, into: ir.Value) -> ir.Value:
         """Return scratch [chunk, block, tile] with some chunks of rows from `r` on.
@@ -125,7 +125,7 @@ def product(
     """Make the dispatch: results of [rows, columns].
 
     operands: A, and weights in the plan's layout. captured: further extents that the epilogue and
-    the copies ask for. copies(k, row): those of a work-group from a row on.
+    the copies ask for. copies(k, row): those of a workgroup from a row on.
     """
     return dispatch(
         [*operands, *epilogue.inputs],
@@ -137,7 +137,7 @@ def product(
 
 
 class _Loops:
-    """The loops of one work-group."""
+    """The loops of one workgroup."""
 
     def __init__(
         self, k: WorkgroupBuilder, rows: Index, columns: int, cut: TiledPlan, isa: Isa,
@@ -195,7 +195,7 @@ class _Rows:
     k: WorkgroupBuilder
     cut: TiledPlan
     depth: int
-    row: Index  # first of the work-group
+    row: Index  # first of the workgroup
 
     def copied(self, r: Index, rows: Index, start: Index, count: int, into: ir.Value) -> ir.Value:
         k, x = self.k, self.k.inputs[0]

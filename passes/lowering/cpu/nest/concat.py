@@ -19,7 +19,7 @@ from mgx_mlir.passes.lowering.named_body import operand_tensors
 from mgx_mlir.passes.lowering.select import KernelRule, Refusal
 from mgx_mlir.passes.lowering.views import reshape_tensor
 
-_GROUP_ELEMENTS = 8192  # elements of a work-group; fewer do not pay for its start
+_GROUP_ELEMENTS = 8192  # elements of a workgroup; fewer do not pay for its start
 
 
 def match(e: LoweringContext, site: KernelSite) -> int | Refusal:

@@ -36,7 +36,7 @@ _LEAST_SHARED = 4  # lines whose elements are gathered by the same indices, whic
 _STRIP = 512  # elements of a line that are gathered by one table
 _ROW_REGISTERS = 4  # vectors of a gathered row that are copied together
 _MOST_REPEATS = 4  # vectors that are written for one that is read
-_CACHE_ROWS = 256  # rows of a head's cache per work-group
+_CACHE_ROWS = 256  # rows of a head's cache per workgroup
 _WIDEST_CACHE_ROW = 256  # bytes of a cache's row that are copied by one vector
 
 

@@ -66,7 +66,7 @@ class Nest:
 
 @dataclass(frozen=True)
 class Tile:
-    """The part of the results that a work-group makes."""
+    """The part of the results that a workgroup makes."""
 
     k: WorkgroupBuilder
     lanes: int

@@ -16,7 +16,7 @@ from mgx_mlir.passes.lowering.expr import Extent
 from mgx_mlir.passes.lowering.scalar import TypedScalar, computed
 from mgx_mlir.passes.lowering.select import KernelRule, Refusal
 
-ROWS = 64  # rows of a head that a work-group rotates
+ROWS = 64  # rows of a head that a workgroup rotates
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ def match(e: LoweringContext, site: OpSite) -> _Plan | Refusal:
 
 
 def build(e: LoweringContext, site: OpSite, plan: _Plan) -> list[ir.Value]:
-    """Build the rotated heads, some rows in each work-group."""
+    """Build the rotated heads, some rows in each workgroup."""
     op, isa, tensors = site.op, site.isa, site.tensors
     own, size, positions, half = plan.own, plan.size, plan.positions, plan.half
     lanes = next(n for n in (isa.lanes, 8, 4, 2, 1) if not half % n and not size % n)

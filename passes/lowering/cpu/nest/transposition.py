@@ -1,6 +1,6 @@
 """Transposes: squares of as many rows as a register has lanes are transposed in registers.
 
-A work-group makes a tile of the result's last dim by the dim along which the source is contiguous.
+A workgroup makes a tile of the result's last dim by the dim along which the source is contiguous.
 A last dim shorter than a vector is joined with the dims before it. If all extents are static, the
 last squares and tiles overlap those before them. If one is dynamic, they are masked.
 """
@@ -169,7 +169,7 @@ def build(e: LoweringContext, plan: Plan) -> ir.Value:
 
 @dataclass(frozen=True)
 class _Tile:
-    """The squares of a work-group."""
+    """The squares of a workgroup."""
 
     k: WorkgroupBuilder
     plan: Plan

@@ -165,7 +165,7 @@ def _bytes(op: AnyNetwork) -> np.ndarray | None:
 
 
 def _of_directions(own: Sequence[Activation]) -> Function:
-    """Return the gates' activation function for the direction that a work-group runs."""
+    """Return the gates' activation function for the direction that a workgroup runs."""
     kept = [f for a in own if (f := vector_function(a)) is not None]
     if len(kept) < 2 or len({(a.name, *a.values.items()) for a in own}) == 1:
         return kept[0]

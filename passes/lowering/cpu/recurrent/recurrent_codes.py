@@ -104,7 +104,7 @@ class StateCodes:
         self, codes: ir.Value, rows: Sequence[list[Index]], position: tuple[Index, int],
         columns: Sequence[Column],
     ) -> list[Vector]:  # fmt: skip
-        """Return the products of some rows of codes with i8 R: by row, register and gate.
+        """Multiply some rows of codes with i8 R; return sums by row, register and gate.
 
         position: the first register of hidden units and how many. columns: of each sum of a row.
         """
@@ -141,7 +141,7 @@ class StateCodes:
     def scaled(
         self, sums: Sequence[Vector], columns: Sequence[Column], shares: Sequence[Vector]
     ) -> list[Vector]:
-        """Return products of codes as numbers, added to what the inputs have given."""
+        """Scale integer sums to floats, and add them to the shares of the inputs."""
         assert self.step is not None
         scales = [arith.MulFOp(self.step, self.read("scale", c)).result for c in columns]
         return [

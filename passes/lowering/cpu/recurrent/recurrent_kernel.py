@@ -1,11 +1,11 @@
-"""The steps of recurrent networks as one kernel: a work-group runs all steps of some sequences.
+"""The steps of recurrent networks as one kernel: a workgroup runs all steps of some sequences.
 
-A work-group owns some rows of the batch in one direction, and its states stay in scratch: each
+A workgroup owns some rows of the batch in one direction, and its states stay in scratch: each
 step reads the whole state before it. A tile is some rows by some registers of every gate, whose
 sums of h R^T begin with the input's share and accumulate over the hidden units; the state is
 computed from the gates in registers.
 
-States that are quantized have a range over the whole batch: a work-group owns all rows of its
+States that are quantized have a range over the whole batch: a workgroup owns all rows of its
 direction. Their number is dynamic, so the states are unused results of the dispatch.
 """
 
@@ -37,7 +37,7 @@ from mgx_mlir.passes.lowering.scalar import TypedScalar
 Vector = ir.Value
 Tensors = dict[str, ir.Value]
 
-ROWS = 4  # rows of a tile and of a work-group: 4 gates have as many sums as a GEMM tile
+ROWS = 4  # rows of a tile and of a workgroup: 4 gates have as many sums as a GEMM tile
 STREAMS = 4  # registers of hidden units of a tile; more streams of R map to the same cache sets
 
 
@@ -78,7 +78,7 @@ class Network:
         return -(-self.hidden // lanes)
 
     def rows(self, batch: Index, isa: Isa) -> int:
-        """Return the rows of a work-group; 0 if not even one row's states fit into scratch."""
+        """Return the rows of a workgroup; 0 if not even one row's states fit into scratch."""
         room = SCRATCH_BYTES // (4 * self.scratch_rows * self.registers(isa.lanes) * isa.lanes)
         widest = max(len(g) for g in self.groups)
         most = min(ROWS, room, max(1, isa.sums // widest))
@@ -141,7 +141,7 @@ def steps_kernel(
 
 
 class _Body:
-    """The loops of one work-group. The tensors that they carry go by name: `out` and `cells`, the
+    """The loops of one workgroup. The tensors that they carry go by name: `out` and `cells`, the
     states `h` of this step and the next, `c`, and `z` and `reset` (r h) of an early reset."""
 
     def __init__(
@@ -328,7 +328,7 @@ class _Body:
         self, weights: str, source: ir.Value, rows: Sequence[list[Index]],
         position: tuple[Index, int], init: list[Vector],
     ) -> list[Vector]:  # fmt: skip
-        """Add the products of some rows of states with R to `init`: by row, register and gate."""
+        """Multiply some rows of states with R, and add to `init`: by row, register and gate."""
         k, (p, count) = self.k, position
         gates = len(init) // (len(rows) * count)
 

@@ -57,13 +57,13 @@ class _GroupPlan(Plan):
         self.kept = None
 
     def _steps(self) -> dict[int, int]:
-        """Give each work-group whole groups, of about as many channels as the widest vector."""
+        """Give each workgroup whole groups, of about as many channels as the widest vector."""
         out = super()._steps()
         each = self.joined
         whole = [n * each for n in range(1, self.count + 1) if self.count % n == 0]
         most = max(each, 2 * self.wide)
         fit = [n for n in whole if n <= most]
-        # prefer whole vectors, then at least two work-groups, then long vectors
+        # prefer whole vectors, then at least two workgroups, then long vectors
         channels = self.count * each
         out[self.lane] = max(fit, key=lambda n: (n % self.narrow == 0, n < channels, n))
         return out
@@ -73,7 +73,7 @@ class _GroupPlan(Plan):
 
 
 class _GroupWorkgroup(Workgroup):
-    """Builds the body of a work-group: the levels of reductions in sequence, over all lanes."""
+    """Builds the body of a workgroup: the levels of reductions in sequence, over all lanes."""
 
     def rows(self, left: Sequence[int], local: dict[int, Index], carried: Carried) -> Carried:
         if left:

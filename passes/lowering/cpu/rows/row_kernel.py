@@ -120,7 +120,7 @@ class Plan:
     # ---- sizes -------------------------------------------------------------------------------
 
     def _steps(self) -> dict[int, int]:
-        """Return the extent of a work-group along each group of the grid."""
+        """Return the extent of a workgroup along each group of the grid."""
         room = GROUP_ELEMENTS
         for g in self.groups:
             if g.reduced:
@@ -248,7 +248,7 @@ class Site:
 
 
 class Workgroup:
-    """Builds the body of a work-group."""
+    """Builds the body of a workgroup."""
 
     def __init__(self, plan: Plan, tile: Tile) -> None:
         self.plan, self.k, self.form, self.tile = plan, tile.k, plan.form, tile

@@ -1,12 +1,12 @@
 """Convolutions as vector loops: sizes, tiling, and the dispatch.
 
-A work-group computes some rows and columns of one image and some panels (groups of output
+A workgroup computes some rows and columns of one image and some panels (groups of output
 channels). It copies the part of the input that it needs, with its zero border, to scratch on its
 stack, as many channels at a time as fit there; an unpadded input is read in place.
 
 Tiles of a few pixels by one panel accumulate in registers; with several channel blocks the result
 holds the sums between them. Batch, height and width may be dynamic (DYN); then the extents of the
-last work-groups are computed at run time.
+last workgroups are computed at run time.
 """
 
 from __future__ import annotations
@@ -35,20 +35,20 @@ from mgx_mlir.passes.lowering.cpu.windows.convolution_shape import ConvPlan, Con
 from mgx_mlir.passes.lowering.index_builder import IndexBuilder
 
 FILLED = 0.75  # least share of the rows of a tile that are used
-ROW_PIXELS = 448  # output pixels of a work-group
-STRIP = 48  # columns of a work-group, where the width is dynamic or too large
+ROW_PIXELS = 448  # output pixels of a workgroup
+STRIP = 48  # columns of a workgroup, where the width is dynamic or too large
 # tiles across rows are used if their time is below this share of that of tiles in rows
 ACROSS = 0.95
 FEW_ROWS = 8
 MANY = 32  # registers from which tiles are wide enough for any number of pixels
 QUAD = 4  # channels that are copied at a time, at least
 ENOUGH = 32  # channels of a block for which the whole width is worth it
-GROUPS = 8  # work-groups of a convolution where possible
+GROUPS = 8  # workgroups of a convolution where possible
 
 
 @dataclass(frozen=True)
 class _Strip:
-    """Columns of a work-group with the input channels that then fit the scratch."""
+    """Columns of a workgroup with the input channels that then fit the scratch."""
 
     columns: int
     block: int
@@ -137,7 +137,7 @@ def _strip(shape: ConvShape, pixels: int) -> _Strip | None:
 
 
 def _widths(wide: int, pixels: int) -> Iterator[int]:
-    """Yield columns of a work-group, from the whole width down to one tile."""
+    """Yield columns of a workgroup, from the whole width down to one tile."""
     if wide != DYN and wide <= ROW_PIXELS:
         yield wide
     tiles = max(1, STRIP // pixels)
@@ -179,7 +179,7 @@ def _block(shape: ConvShape, columns: int) -> int | None:
         and _rows(shape, _Strip(columns, b)) >= 1
     ]
     high = shape.counts[0]
-    # few rows are in one work-group, else weights would be read twice
+    # few rows are in one workgroup, else weights would be read twice
     wanted = 4 if high == DYN or high > FEW_ROWS else high
     enough = (b for b in fits if _rows(shape, _Strip(columns, b)) >= wanted)
     return next(enough, fits[-1] if fits else None)

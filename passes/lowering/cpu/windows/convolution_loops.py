@@ -1,4 +1,4 @@
-"""The loops of one work-group of a convolution: the copy of its input, tiles of sums, stores."""
+"""The loops of one workgroup of a convolution: the copy of its input, tiles of sums, stores."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class ConvolutionLoops:
         return k.each(0, cut.panels, 1, tiles, panel)
 
     def weights(self, p: Index) -> Panel:
-        """Return a panel of the work-group."""
+        """Return a panel of the workgroup."""
         k, number = self.k, self.k.add(self.panel, p)
         if isinstance(self.layout, BytePanels):
             shifted = bool(self.image.shift)

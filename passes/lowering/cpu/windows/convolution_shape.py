@@ -114,9 +114,9 @@ class Extents:
 class ConvPlan:
     """The tiling of a convolution."""
 
-    rows: int  # rows of pixels of a work-group
-    columns: int  # columns of pixels of a work-group
-    panels: int  # panels of output channels of a work-group
+    rows: int  # rows of pixels of a workgroup
+    columns: int  # columns of pixels of a workgroup
+    panels: int  # panels of output channels of a workgroup
     width: int  # output channels of a panel
     pixels: int  # pixels of a tile, which is one panel wide
     block: int  # input channels that are read at a time

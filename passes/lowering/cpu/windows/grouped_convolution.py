@@ -1,6 +1,6 @@
 """Grouped and depthwise convolutions as vector loops: lanes are neighbouring output channels.
 
-A work-group computes some rows of one image. Tiles of a few adjacent pixels accumulate in registers
+A workgroup computes some rows of one image. Tiles of a few adjacent pixels accumulate in registers
 over the rows of their windows; nothing is copied.
 
 Window rows outside of the image are skipped. Only tiles at the ends of a row check which columns
@@ -33,8 +33,8 @@ from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import (
 from mgx_mlir.passes.lowering.cpu.windows.convolution_shape import ConvShape, Extents
 from mgx_mlir.passes.lowering.scalar import TypedScalar
 
-GROUP_ELEMENTS = 16384  # results of a work-group; fewer do not pay for its start
-DYNAMIC_ROWS = 4  # rows of a work-group where the width or the height is dynamic
+GROUP_ELEMENTS = 16384  # results of a workgroup; fewer do not pay for its start
+DYNAMIC_ROWS = 4  # rows of a workgroup where the width or the height is dynamic
 MAX_STEPS = 512  # multiply-adds of a tile that are unrolled
 SHORTEST = 4  # least pixels of a tile, unless rows are shorter
 ENDS = 2  # unrolled tiles at the ends of a static row, so that columns outside cost nothing
@@ -137,7 +137,7 @@ def convolution(
 
 
 class _Loops:
-    """Builds the body of one work-group."""
+    """Builds the body of one workgroup."""
 
     def __init__(
         self, k: WorkgroupBuilder, shape: ConvShape, cut: GroupedPlan, epilogue: Epilogue,

@@ -1,6 +1,6 @@
-"""The part of a padded image that a work-group reads: in place, or copied to scratch.
+"""The part of a padded image that a workgroup reads: in place, or copied to scratch.
 
-Scratch has the rows of the work-group in sequence, each with its border. A row has pixels with a
+Scratch has the rows of the workgroup in sequence, each with its border. A row has pixels with a
 block of channels. Where elements are multiplied one by one, planes are not interleaved: a row has a
 line per channel.
 """
@@ -23,7 +23,7 @@ WORD = 32  # bits of the adjacent elements that an instruction takes
 
 @dataclass(frozen=True)
 class _Strip:
-    """Columns of the padded image that a work-group reads."""
+    """Columns of the padded image that a workgroup reads."""
 
     left: Index  # columns of the border ahead of the image
     begin: Index  # first column of the image
@@ -33,7 +33,7 @@ class _Strip:
 
 @dataclass(frozen=True)
 class Image:
-    """The pixels of a work-group."""
+    """The pixels of a workgroup."""
 
     k: WorkgroupBuilder
     shape: ConvShape
@@ -63,7 +63,7 @@ class Image:
         return self.shape.inputs if self.shape.in_place else self.cut.block
 
     def start_of(self, r: Index, q: Index) -> Index:
-        """Return where the window of a pixel of the work-group starts, in elements."""
+        """Return where the window of a pixel of the workgroup starts, in elements."""
         k, s = self.k, self.shape
         return k.add(k.mul(k.mul(r, s.stride[0]), self.pitch), k.mul(q, s.stride[1] * self.step))
 

@@ -28,7 +28,7 @@ from mgx_mlir.passes.lowering.cpu.windows.convolution_shape import Extents
 from mgx_mlir.passes.lowering.index_builder import IndexBuilder
 from mgx_mlir.passes.lowering.scalar import TypedScalar
 
-GROUP_ELEMENTS = 8192  # results of a work-group: enough to be worth starting
+GROUP_ELEMENTS = 8192  # results of a workgroup: enough to be worth starting
 MAX_STRIDE = 4  # stride along a line up to which skipped columns are read as well
 MAX_COLUMNS = 16  # columns of a window of a line, unrolled
 STRIP = 128  # columns of the result in a strip

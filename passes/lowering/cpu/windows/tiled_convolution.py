@@ -133,7 +133,7 @@ def channels_last(shape: ConvShape, extents: Extents, x: ir.Value) -> ir.Value:
 
 @dataclass(frozen=True)
 class _Windows:
-    """The windows of the pixels of a work-group, from a pixel on."""
+    """The windows of the pixels of a workgroup, from a pixel on."""
 
     k: WorkgroupBuilder
     shape: ConvShape

@@ -37,15 +37,15 @@ POINTS = 16  # points of a tile of 4x4
 MIN_CHANNELS = 64  # fewer do not pay for the transforms
 MIN_TILES = 24  # tiles of an image; fewer do not pay for reading 16/9 of the weights
 WIDTH = 32  # output channels at a time, at most
-GROUPS = 8  # work-groups where possible
-DYNAMIC_ROWS = 8  # rows of tiles of a work-group, where their number is dynamic
+GROUPS = 8  # workgroups where possible
+DYNAMIC_ROWS = 8  # rows of tiles of a workgroup, where their number is dynamic
 
 
 @dataclass(frozen=True)
 class WinogradPlan:
     """The tiling of the matmuls.
 
-    A work-group has `rows` rows of tiles and `panels` of `width` channels; `tiles` at a time stand
+    A workgroup has `rows` rows of tiles and `panels` of `width` channels; `tiles` at a time stand
     in the scratch, `step` of them accumulate in registers.
     """
 
@@ -225,7 +225,7 @@ def _sub(a: ir.Value, b: ir.Value) -> ir.Value:
 
 
 class _Matmuls:
-    """The matmuls of one work-group, and their transform back."""
+    """The matmuls of one workgroup, and their transform back."""
 
     def __init__(
         self, k: WorkgroupBuilder, shape: ConvShape, extents: Extents, cut: WinogradPlan,
@@ -267,7 +267,7 @@ class _Matmuls:
         return [ResultTile(t, at, sizes) for t in made[1:]]
 
     def points(self, p: Index, q: Index, count: Index, scratch: ir.Value) -> ir.Value:
-        """Return the scratch with the 16 products of `count` tiles from `q` on."""
+        """Return the scratch with the 16 matmuls of `count` tiles from `q` on."""
         k, lanes, step = self.k, self.isa.lanes, self.cut.step
         panel, multiply = k.add(self.panel, p), products(k, self.isa, dtypes.FLOAT)
 
