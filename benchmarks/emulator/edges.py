@@ -34,12 +34,12 @@ ENLARGED = {"layernorm": 0.9, "bert": 0.35}
 APART = {"gemm": "x", "softmax": "x", "layernorm": "x", "attention": "q"}
 # in units of the limit of their type's norm: attention rounds scaled queries and weights to it
 LOOSER = {"attention-f16": 2.0}
-# of what is computed in f32 throughout, by line; 2.5e-6 is the most that was seen
+# limit of a line's deviation where all ops are f32; the largest that was measured is 2.5e-6
 SHARPER = 0.4
 LEAST_LINE = 32
-LARGEST = 65504.0  # of f16; sums of f32's own largest are no numbers
+LARGEST = 65504.0  # largest f16; sums of the largest f32 overflow
 BORDER = 2e-3
-# by how much wider than one what a gelu is given is drawn; what a polynomial of it overflows by
+# standard deviation of a gelu's operands; factor by which a polynomial of them overflows
 WIDER = 2.5
 ENORMOUS = {"f32": 1e20, "f16": 3e4}
 
@@ -75,7 +75,7 @@ PROGRAMS: dict[str, Callable[[str, int], Case]] = {
 } | {n: BLOCKS[n] for n in ("resnet", "bert")}
 
 
-# what is damaged: each program in f16 and in f32, which sees what rounding to f16 hides
+# programs whose instructions are damaged: each in f16, and in f32 for faults that f16 rounds away
 SUBJECTS = tuple(f"{name}-{dtype}" for dtype in ("f16", "f32") for name in PROGRAMS)
 
 
@@ -86,7 +86,7 @@ def parted(subject: str) -> tuple[str, str]:
 
 
 def limit(subject: str) -> float:
-    """How far a subject's results may be from the wanted ones, by `deviation`."""
+    """Return the largest allowed `deviation` of a subject's results from the expected ones."""
     dtype = parted(subject)[1]
     return LIMITS[dtype] * (SHARPER if dtype == "f32" else LOOSER.get(subject, 1.0))
 
@@ -112,7 +112,7 @@ def edged(name: str, dtype: str, seed: int) -> Case:
 def softmax_of(x: np.ndarray) -> np.ndarray:
     """In float64, which has what f32 rounds to 0."""
     wide = x.astype(np.float64)
-    with np.errstate(invalid="ignore"):  # of lines with no number, or nothing but -inf
+    with np.errstate(invalid="ignore"):  # lines of NaN or -inf alone warn
         powers = np.exp(wide - wide.max(-1, keepdims=True))
     return powers / powers.sum(-1, keepdims=True)
 
@@ -272,7 +272,7 @@ def agreeing(q: np.ndarray, k: np.ndarray, rng: np.random.Generator) -> None:
     for head in range(len(queries)):
         own = keys[head].astype(np.float64)
         alike = own @ own.T
-        clear = np.diag(alike) - np.sort(alike)[:, -2] > 4  # of its next; else that may win
+        clear = np.diag(alike) - np.sort(alike)[:, -2] > 4  # margin over the next
         rows = rng.permutation(queries.shape[1])[: queries.shape[1] // 2]
         chosen = np.flatnonzero(clear)[head % 2 :: 2]
         for row, key in zip(rows, chosen, strict=False):
@@ -306,7 +306,7 @@ def deviation(got: np.ndarray, want: np.ndarray) -> float:
     a = got.astype(np.float64).reshape(-1, width)
     b = want.astype(np.float64).reshape(-1, width)
     if got.dtype == np.float16:
-        # what f16 does not hold is infinite; what is near its largest number may be either
+        # values beyond f16's range are infinite; near its largest number either is right
         size = np.abs(b)
         near = np.isfinite(b) & (np.abs(size - LARGEST) <= BORDER * LARGEST)
         b = np.where((size > LARGEST) & (~near | np.isinf(a)), np.copysign(np.inf, b), b)

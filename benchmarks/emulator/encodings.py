@@ -22,7 +22,7 @@ ARCHS = {
     "gfx1100": ("gfx11", 1), "gfx1151": ("gfx11", 2), "gfx1201": ("gfx12", 1),
 }  # fmt: skip
 _OP = re.compile(r'OP\((\w+), (\d+), "(\w+)", "([^"]*)", (\d+)\)')
-# what stands in a first source for a word that follows: SDWA, DPP and DPP8
+# values of the first source field that announce another word: SDWA, DPP and DPP8
 ESCAPES = (249, 250, 233, 234)
 LITERAL = 255
 
@@ -60,7 +60,7 @@ def formats(arch: str) -> tuple[Any, ...]:
 
 @functools.cache
 def opcodes(arch: str) -> dict[str, dict[int, Opcode]]:
-    """By format and number, those that the architecture has."""
+    """Return an architecture's opcodes, by format and number."""
     generation, bit = ARCHS[arch]
     found: dict[str, dict[int, Opcode]] = {}
     for kind, code, name, operands, archs in _OP.findall((ISA / f"{generation}.inc").read_text()):
@@ -130,7 +130,7 @@ class Code:
         return value if kind == "r" and value in ESCAPES else 0
 
     def has_literal(self, part: Part) -> bool:
-        """Whether a 32-bit constant is the last word."""
+        """Return whether a 32-bit constant is the last word."""
         if any(o.startswith("K") for o in part.opcode.operands):
             return True
         for letter in part.opcode.letters:
@@ -147,7 +147,7 @@ class Code:
 
 
 def length_of(arch: str, words: Sequence[int]) -> int:
-    """How many of these words the instruction has that begins with the first."""
+    """Return the number of words of the instruction that begins with the first."""
     code = Code(arch, list(words))
     more = [code.has_literal(p) or code.escape(p) for p in code.parts]
     return max(p.layout.words for p in code.parts) + any(more)

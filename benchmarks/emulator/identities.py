@@ -1,4 +1,4 @@
-"""What of an instruction may change and leave its results as they are, whatever its operands hold.
+"""Changes of an instruction that leave its results equal for all operands.
 
 Each rule is from the instruction set, and asks for nothing but the instruction's own words and what
 its kernel's descriptor and mode say (kernels.py). mutants.py draws again where one holds.
@@ -22,7 +22,7 @@ SIGN = 0x80000000
 
 
 def same_opcode(old: str, new: str) -> bool:
-    """Whether two instructions compute the same results."""
+    """Return whether two instructions compute the same results."""
     return SAME_RESULT.get(old) == new
 
 
@@ -39,14 +39,14 @@ def inline(value: int) -> int | None:
 
 
 def both_flushed(facts: Facts, name: str, old: int, new: int) -> bool:
-    """Whether two constants of f32 are the same 0 where denormal operands are flushed."""
+    """Return whether two constants of f32 are the same 0 where denormal operands are flushed."""
     if not facts.flushes or not ARITHMETIC.fullmatch(name):
         return False
     return old & SIGN == new & SIGN and max(old & ~SIGN, new & ~SIGN) < LEAST_NORMAL
 
 
 def is_positive(code: Code, part: Part, letter: str) -> bool:
-    """Whether a source is an inline constant that is its own magnitude, as f32 and as f16."""
+    """Return whether a source is an inline constant that is positive as f32 and as f16."""
     kind, bit, width = code.field(part, letter)
     value = code.get(bit, width)
     return kind == "r" and (128 <= value <= 192 or value in (240, 242, 244, 246, 248))
@@ -58,7 +58,7 @@ def unread_rows(facts: Facts) -> tuple[int, ...]:
 
 
 def is_count(name: str, letter: str) -> bool:
-    """Whether an operand counts the places of a 32-bit shift: five bits of it are read."""
+    """Return whether an operand counts the places of a 32-bit shift: five bits of it are read."""
     if re.fullmatch(r"s_(lshl|lshr|ashr)_[bi]32|v_(lshl_add|lshl_or)_[bu]32", name):
         return letter == "b"
     if re.fullmatch(r"v_(lshl|lshr|ashr)rev_[bi]32", name):

@@ -1,4 +1,4 @@
-"""What a kernel is started with, and the mode its instructions run in: read from its code object.
+"""A kernel's initial registers, and the mode of its instructions, read from its code object.
 
 A descriptor states the wave's size and the MODE register; instructions that write MODE lie in the
 code. Nothing is taken for granted: where a mode cannot be told without running, it is unknown.
@@ -23,7 +23,7 @@ F32 = 0b0011
 
 @dataclass(frozen=True)
 class Facts:
-    """What holds wherever an instruction runs. None: it cannot be told.
+    """Facts that hold at every execution of an instruction; None where they are unknown.
 
     narrow: a wave has 32 lanes. exact: output modifiers are ignored, as results of any type may be
     denormal or the mode is that of IEEE 754. flushes: f32 operands and results are never denormal.
@@ -61,7 +61,7 @@ class Function:
         return bool(self.properties >> 10 & 1)
 
     def facts(self) -> dict[int, Facts]:
-        """By address."""
+        """Return the facts of each instruction, by address."""
         ieee = bool(self.resources >> 23 & 1) and not self.code[0][1].arch.startswith("gfx12")
         modes = self._denormals()
         return {
@@ -96,7 +96,7 @@ class Function:
 
 
 def target_of(at: int, code: Code) -> int:
-    """Where a relative branch leads; -1 for anything else."""
+    """Return the target of a relative branch; -1 for other instructions."""
     if not code.name.startswith(("s_cbranch", "s_branch")):
         return -1
     offset = code.get(0, 16)
@@ -174,7 +174,7 @@ def symbols(elf: bytes) -> dict[str, tuple[int, int]]:
 
 
 def offset_of(elf: bytes, address: int) -> int:
-    """Where in an ELF64 file an address of its image lies."""
+    """Return the file offset of an address of an ELF64 image."""
     headers = struct.unpack_from("<Q", elf, 32)[0]
     size, count = struct.unpack_from("<HH", elf, 54)
     for n in range(count):

@@ -22,14 +22,14 @@ VECTOR = 256  # registers: a scalar one's number, a vector one's plus this
 SCALARS = 106  # vcc and what is behind it is not followed
 EXEC = (126, 127)
 ENDS = ("s_endpgm", "s_branch")
-# what writes registers that it does not name, or leads where only a run can tell
+# instructions that write registers they do not name, or branch to a computed address
 OPAQUE = re.compile(r"s_(setpc|swappc|call|rfe|movrel|subvector).*|.*wrexec.*|.*(swap|movrel).*")
 
 
 @dataclass(frozen=True)
 class Bits:
-    """Which bits are known to be 0, and which 1; whether it is no negative number of f32: the sign
-    is 0, or it is NaN, of whose sign nothing is said."""
+    """Bits of a word that are known to be 0 or 1, and whether it is not negative as f32: its sign
+    is 0, or it is NaN with either sign."""
 
     zeros: int = 0
     ones: int = 0
@@ -63,7 +63,7 @@ def either(a: Bits, b: Bits) -> Bits:
 
 
 def below(limit: int) -> Bits:
-    """Of a number that is at most `limit`."""
+    """Return the known bits of a number that is at most `limit`."""
     return Bits(ALL & ~((1 << limit.bit_length()) - 1)) if limit <= ALL else NOTHING
 
 
@@ -167,7 +167,7 @@ State = dict[int, Bits]
 
 @dataclass
 class Ahead:
-    """What is known ahead of an instruction.
+    """The state before an instruction.
 
     whole: every lane that the wave started with is on. saved: scalar registers (the first of a
     pair) that hold that mask; parts: those that hold it or some of its lanes. arguments: the first
@@ -195,16 +195,16 @@ class Ahead:
 
 
 class Unknown(Exception):
-    """Of this kernel nothing is believed."""
+    """Raised for a kernel that cannot be analysed."""
 
 
 def known_bits(function: Function) -> dict[int, State]:
-    """By address, what is known ahead of an instruction; empty where it is not followed."""
+    """Return the known bits before each instruction, by address; empty if not analysed."""
     return {at: ahead.known for at, ahead in paths(function).items()}
 
 
 def paths(function: Function) -> dict[int, Ahead]:
-    """By address, of all instructions that can be reached; empty where they are not followed."""
+    """Return the state before each reachable instruction, by address; empty if not analysed."""
     code, places = function.code, {at: n for n, (at, _) in enumerate(function.code)}
     start = Ahead({VECTOR: Bits(0xC0000000)}, True, frozenset(), frozenset(), function.arguments)
     if function.threads:
@@ -289,7 +289,7 @@ def _count(operand: str) -> int:
 
 
 def _computed(path: Ahead, code: Code, part: Part) -> Bits:
-    """What is known of a result of 32 bits."""
+    """Return the known bits of a 32-bit result."""
     name = re.sub(r"^(v_dual|[vs])_", "", part.opcode.name)
     if part.opcode.name == "s_movk_i32":
         value = code.get(0, 16)
@@ -312,7 +312,7 @@ def _computed(path: Ahead, code: Code, part: Part) -> Bits:
 
 
 def is_magnitude(known: State, code: Code, part: Part) -> bool:
-    """Whether an operation of f32 gives no negative number."""
+    """Return whether an operation of f32 gives no negative number."""
     name = re.sub(r"^v_(dual_)?", "", part.opcode.name)
     letters = POSITIVE.get(name)
     if letters is None:
@@ -323,7 +323,7 @@ def is_magnitude(known: State, code: Code, part: Part) -> bool:
 
 
 def _same_factors(code: Code, part: Part) -> bool:
-    """Whether an operation squares a register: with one sign, or none."""
+    """Return whether an operation squares a register: with one sign, or none."""
     (kind, *first), (other, *second) = code.field(part, "a"), code.field(part, "b")
     x, y = code.get(*first), code.get(*second) + (VECTOR if other == "v" and kind == "r" else 0)
     bits = part.layout.modifiers
@@ -340,7 +340,7 @@ def is_positive_source(known: State, code: Code, part: Part, letter: str) -> boo
 
 
 def held(known: State, code: Code, part: Part, letter: str) -> Bits:
-    """What is known of a source, or of an accumulator: a result that is read."""
+    """Return the known bits of a source, or of an accumulator: a result that is also read."""
     if letter != "d":
         return source(known, code, part, letter)
     kind, bit, width = code.field(part, "d")
@@ -355,7 +355,7 @@ def _set(code: Code, part: Part) -> set[str]:
 
 
 def source(known: State, code: Code, part: Part, letter: str) -> Bits:
-    """What is known of a source of 32 bits."""
+    """Return the known bits of a 32-bit source."""
     kind, bit, width = code.field(part, letter)
     value = code.get(bit, width)
     if kind == "v":
@@ -371,7 +371,7 @@ def source(known: State, code: Code, part: Part, letter: str) -> Bits:
 
 
 def _loaded(path: Ahead, code: Code, word: int, function: Function) -> Bits:
-    """Of a word of the kernel's arguments: the high half of an address has 16 bits."""
+    """Return the known bits of an argument word: the high half of an address has 16 bits."""
     if not code.name.startswith("s_load_") or path.arguments is None:
         return NOTHING
     part = code.parts[0]

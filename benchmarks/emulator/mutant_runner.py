@@ -54,7 +54,7 @@ class Subject:
             program._loaded = None
 
     def digest(self) -> str:
-        """Of all results of the program as it is loaded. Errors: AssertionError for wrong ones."""
+        """Return a digest of the program's results. Errors: AssertionError for wrong ones."""
         found = hashlib.sha256()
         for case, program in zip(self.cases, self.programs, strict=True):
             got = program.run(case.inputs)
@@ -69,7 +69,7 @@ class Subject:
         return max(deviation(a, b) for a, b in zip(got, case.wanted, strict=True))
 
     def judged(self, at: int, code: bytes) -> tuple[str, str]:
-        """How a mutant is found out, '' where it is not, and by what."""
+        """Return how a mutant is detected, '' where it is not, and by which check."""
         self.load(at, code)
         worst = 0.0
         for seed, (case, program) in enumerate(zip(self.cases, self.programs, strict=True)):

@@ -37,8 +37,8 @@ HINTS = frozenset({
     "s_set_inst_prefetch_distance", "s_incperflevel", "s_decperflevel", "s_ttracedata",
     "s_ttracedata_imm", "s_wakeup", "s_prefetch_inst_pc_rel",
 })  # fmt: skip
-# what makes a hint no worse: these do nothing, or wait until what is under way has come to its end
-# (vector instructions, s_waitcnt_depctr and s_wait_alu; accesses to memory, the others)
+# replacements that do not change results: no-ops, and waits (s_waitcnt_depctr and s_wait_alu for
+# vector instructions, the others for memory accesses)
 HARMLESS = HINTS | {
     "s_nop", "s_waitcnt", "s_wait_idle", "s_waitcnt_depctr", "s_wait_alu", "s_wait_loadcnt",
     "s_wait_storecnt", "s_wait_samplecnt", "s_wait_bvhcnt", "s_wait_expcnt", "s_wait_dscnt",
@@ -110,7 +110,7 @@ class Registers:
 
 
 def _is_hint(code: Code) -> bool:
-    """Whether an instruction tells what is faster: registers that are given back, too."""
+    """Return whether an instruction tells what is faster: registers that are given back, too."""
     gives_back = code.name == "s_sendmsg" and code.get(0, 16) == DEALLOCATION
     return code.name in HINTS or (gives_back and ARCHS[code.arch][0] != "gfx9")
 
@@ -147,7 +147,7 @@ def _operands(code: Code) -> Iterator[tuple[Part, str, str, int, int]]:
 
 
 def _mark(part: Part, letter: str) -> bool:
-    """Whether a vector field holds a scalar result: a comparison's mask, a lane's value."""
+    """Return whether a vector field holds a scalar result: a comparison's mask, a lane's value."""
     return any(o[0] == letter and o.endswith("S") for o in part.opcode.operands)
 
 
@@ -305,8 +305,8 @@ def immediate(code: Code, registers: Registers, rng: random.Random):
 
 
 def _is_same(code: Code, part: Part, old: int, new: int, kept: int) -> bool:
-    """Whether an inline constant and another one are the same to an instruction: 0 where denormals
-    are flushed, or different in bits that the result does not depend on."""
+    """Return whether two inline constants have the same effect on an instruction: denormals
+    that are flushed to 0, or a difference in bits that the result does not depend on."""
     before, after = identities.inline(old), identities.inline(new)
     if before is None or after is None:
         return False
@@ -376,7 +376,7 @@ def modifier(code: Code, registers: Registers, rng: random.Random):
         first = 32 * part.layout.words
         if escape == 249:
             second = range(24, 27) if "b" in part.opcode.letters else ()
-            whole = code.get(first + 8, 3) == 6  # of the result: nothing is left unused
+            whole = code.get(first + 8, 3) == 6  # the result's: all bits are used
             read = (*range(8, 11 if whole else 13), *range(16, 19), *second)
             places += [(first + n, f"sdwa bit {n}") for n in read]
         elif escape == 250:
@@ -388,19 +388,19 @@ def modifier(code: Code, registers: Registers, rng: random.Random):
 
 
 def _has_sign(code: Code, part: Part, letter: str) -> bool:
-    """Whether a source is a number whose magnitude may be another one."""
+    """Return whether a source is a number whose magnitude may be another one."""
     if letter not in _floats(part) or identities.is_positive(code, part, letter):
         return False
-    # what has no sign has none with a sign that is asked for: a negation comes behind the magnitude
+    # a value without a sign keeps none under neg: the negation comes after the magnitude
     single = part.layout.name == "VOP3" and "f32" in part.opcode.name and not code.escape(part)
     known = f"{letter}1" in part.opcode.operands and source(code.known, code, part, letter)
     return not (single and known and known.is_magnitude)
 
 
 def _tells_half(code: Code, part: Part, modifier: str, letter: str) -> bool:
-    """Whether a mixed product reads its op_sel of a source, or op_sel_hi: which half, and if any.
+    """Return whether a mixed-precision fma reads a source's op_sel (which half) or op_sel_hi.
 
-    What is f32 has no halves. A constant of floats, or 0, is in f16 the number that it is in f32.
+    An f32 source has no halves. A constant of floats, or 0, is in f16 the number that it is in f32.
     """
     bits, place = part.layout.modifiers, "abc".index(letter)
     high = bits["opselhi2"] if place == 2 else (bits["opselhi"][0] + place, 1)
@@ -452,7 +452,7 @@ def negation(code: Code, registers: Registers, rng: random.Random):
         for modifier_name in ("neg", "neglo", "neghi"):
             if modifier_name in bits:
                 at = bits[modifier_name][0]
-                # of a mixed product this one asks for magnitudes
+                # in a mixed-precision fma this modifier takes the magnitude
                 only = [
                     x for x in sources
                     if not (mixed and modifier_name == "neghi") or _has_sign(code, part, x)
@@ -492,8 +492,8 @@ def _nops(code: Code) -> int:
 
 
 def _is_ignored(code: Code, name: str, bit: int) -> bool:
-    """Whether an instruction does not read a bit of its immediate, or flipping it makes it wait for
-    more: fewer accesses under way, more cycles."""
+    """Return whether an instruction ignores a bit of its immediate, or only waits longer if it is
+    flipped: for more memory accesses, or more cycles."""
     if name in HINTS or name in ("s_endpgm", "s_barrier"):
         return True
     _, at, _ = code.field(code.parts[0], "k")
@@ -556,7 +556,7 @@ def draw(
 def sites_of(
     program: str, vmfb: bytes, arch: str, executed: Sequence[dict], module: int
 ) -> list[Site]:
-    """What a program's one code object ran, of MGX_EMULATE_STATS, where it has a number.
+    """Return the numbered entry of MGX_EMULATE_STATS for a program's one code object.
 
     Errors: AssertionError where the statistics are not of this program.
     """

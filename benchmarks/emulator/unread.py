@@ -15,14 +15,14 @@ from benchmarks.emulator.known_bits import ENDS, EXEC, VECTOR, paths
 
 VCC, SCC = 106, -1
 MEMORY = ("SMEM", "DS", "FLAT", "GLOBAL", "SCRATCH", "MUBUF")
-# of these it is said which registers they write and read; others only read
+# formats whose written and read registers are known; the others only read
 PLAIN = ("VOP1", "VOP2", "VOP3", "VOP3P", "VOPC", "VOPDX", "VOPDY", "SOP1", "SOP2", "SOPC", "SOPK")
-# what else leaves nothing of what its result's registers held
+# further instructions that overwrite all bits of their result's registers
 WHOLE = re.compile(
     r"v_(wmma|mfma)_(f32|i32)|s_(buffer_)?load"
     r"|(ds|global|buffer|flat)_(load|read)(?!.*(d16|lds)).*(b32|b64|b96|b128|dword|[iu]16|[iu]8)"
 )
-# what keeps a part of a result's register, or adds to it; what acts in other ways
+# instructions that keep a part of a result's register or add to it, or have other effects
 KEEPS = re.compile(r".*(fmac|_mac_|dot\d+c|mix|lane|perm|swap|_d16|16|_sat_|_i8|_u8|f8).*")
 ACTS = re.compile(r".*(mfma|wmma|smfmac|swmmac|acc|cmpx|saveexec|wrexec|movrel|getreg|setreg|getpc|"
                   r"pipeflush|nop|readfirst|sendmsg|memtime|realtime|_vskip|waitcnt|version|cmov|"
@@ -35,11 +35,11 @@ READS_CONDITION = re.compile(r"s_(cselect|addc|subb|cbranch_scc|cmov|add_co_ci|s
 
 @dataclass
 class Use:
-    """What an instruction, or one of a pair, does to registers."""
+    """Registers that an instruction, or one of a pair, reads and writes."""
 
     reads: set[int] = field(default_factory=set)
     writes: set[int] = field(default_factory=set)
-    plain: bool = False  # it does nothing else
+    plain: bool = False  # without other effects
     over: bool = False  # nothing is left of what the written registers held
 
 
@@ -50,7 +50,7 @@ def use_of(code: Code, part: Part, wide: bool) -> Use:
     name, layout = part.opcode.name, part.layout
     use = Use()
     stores = layout.name in MEMORY and not re.search(r"load|read|swizzle|permute", name)
-    ahead = True  # of the sources: vcc is a result there
+    ahead = True  # position before the sources: vcc is a result there
     for operand in part.opcode.operands:
         letter = operand[0]
         if letter == "C":
@@ -99,7 +99,7 @@ def _registers(code: Code, part: Part, operand: str, wide: bool) -> set[int]:
         kind, value = "v", value - VECTOR
     scalar = kind in "sbqr" or operand.endswith("S") or (letter == "s" and kind != "v")
     if scalar:
-        # of a mask that is read, where the tables have the size of 32 lanes
+        # the second word of a mask that is read, where the tables assume 32 lanes
         more = wide and part.layout.name.startswith("VOP") and letter in "abc" and count == 1
         return set(range(value, value + count + more)) if value < 128 else set()
     return set(range(VECTOR + value, VECTOR + value + count))
@@ -138,8 +138,8 @@ def unread(function: Function) -> list[str]:
 
 
 def unread_in(elf: bytes, arch: str, place: int, code: bytes) -> str:
-    """What nothing reads in the kernel that lies around a place of a file with other bytes there;
-    '' where all is read, or where the bytes are no instructions."""
+    """Return the unread results of the kernel around an offset of a file with replaced bytes;
+    '' where all are read, or where the bytes are not instructions."""
     damaged = elf[:place] + code + elf[place + len(code) :]
     for name, (address, size) in symbols(elf).items():
         if f"{name}.kd" not in symbols(elf):
@@ -153,12 +153,12 @@ def unread_in(elf: bytes, arch: str, place: int, code: bytes) -> str:
 
 
 def _has_both_sizes(function: Function) -> bool:
-    """Whether the tables' sizes of masks are those of 32 lanes, though waves may have 64."""
+    """Return whether the tables' sizes of masks are those of 32 lanes, though waves may have 64."""
     return not function.code[0][1].arch.startswith("gfx9")
 
 
 def _ahead(uses: list[Use], behind: frozenset[int], whole: bool) -> frozenset[int]:
-    """What is read later, ahead of an instruction."""
+    """Return the registers that are read after an instruction begins."""
     now = set(behind)
     for use in uses:
         if use.over:

@@ -44,7 +44,7 @@ def resnet50(dtype: str, seed: int, side: int = 224, stages: tuple[int, ...] = S
             stride = 2 if stage and not i else 1
             y = g.op("Relu", g.conv(x, into, width, 1, gain=he))
             y = g.op("Relu", g.conv(y, width, width, 3, stride, gain=he))
-            # as trained nets, whose residuals are smaller than what they are added to
+            # trained nets, too, have residuals that are smaller than the values they are added to
             y = g.conv(y, width, out, 1, gain=0.4 * he)
             x = g.conv(x, into, out, 1, stride) if i == 0 else x
             x, into = g.op("Relu", g.op("Add", y, x)), out

@@ -38,8 +38,8 @@ from tests.emulator.models import Case
 
 ARCHES = ("gfx906", "gfx90a", "gfx942", "gfx1030", "gfx1102", "gfx1201")
 NOT_EMULATED = ("gfx906",)
-MOST_SECONDS = 120  # of CPU time of a compile
-CONVERTED = "F8E5M2 and F8E4M3FN types are not supported"  # what IREE says of a GPU without them
+MOST_SECONDS = 120  # limit of a compile, in CPU seconds
+CONVERTED = "F8E5M2 and F8E4M3FN types are not supported"  # IREE's error on older GPUs
 
 
 def cpu_seconds() -> float:

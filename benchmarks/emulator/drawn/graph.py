@@ -28,7 +28,7 @@ class Drawn(Net):
         self.second: dict[str, int] = {}
         self.type = "f32"
         self.oracle: Oracle = "default"
-        self.limit = 0.0  # of the error by norm; 0: that of the type
+        self.limit = 0.0  # limit of the error by norm; 0: the type's
         self.wanted: Wanted | None = None  # in place of onnxruntime's values
 
     def coin(self, share: float = 0.5) -> bool:

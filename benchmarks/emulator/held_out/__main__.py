@@ -42,7 +42,7 @@ from tests.emulator.models import Case
 
 ARCHES = "gfx942,gfx1100"
 NARROW = {"f16": np.dtype(np.float16), "bf16": np.dtype(ml_dtypes.bfloat16)}
-FILE_LIMIT = 1e-5  # of the error by norm of f32
+FILE_LIMIT = 1e-5  # limit of the error by norm, for f32
 SMALLEST = 1e-3  # outputs whose norm an element stays below are compared by difference
 
 
@@ -104,7 +104,7 @@ def fix_dims(model: onnx.ModelProto, call: dict[str, np.ndarray]) -> None:
 
 
 def wanted(case: Case, kind: Oracle) -> list[np.ndarray]:
-    """What onnxruntime computes."""
+    """Return onnxruntime's results."""
     model = case.model.SerializeToString()
     if kind == "wide":
         return oracle.wanted(case)

@@ -15,8 +15,8 @@ from zoo.made import FLOAT, INT64, Dims, Graph
 OPSET = 21
 I32 = TensorProto.INT32
 DOMAINS = {"": OPSET, "com.microsoft": 1}
-# how onnxruntime is asked: as it is; with sums of 8-bit products that do not saturate; without
-# optimisations; in f32 for what is in 16 bits
+# configurations of onnxruntime: default; 8-bit sums that do not saturate; without optimisations;
+# f32 in place of 16-bit floats
 Oracle = Literal["default", "exact", "plain", "wide"]
 Fill = Callable[[np.random.Generator, tuple[int, ...]], np.ndarray]
 
@@ -29,7 +29,7 @@ class Held:
     sizes: dict[str, int] = field(default_factory=dict[str, int])
     second: dict[str, int] = field(default_factory=dict[str, int])  # another call with dynamic dims
     oracle: Oracle = "default"
-    limit: float = 1e-5  # of the error by norm in f32
+    limit: float = 1e-5  # limit of the error by norm, for f32
     narrow: bool = True  # f16 makes sense of it: nothing that jumps hangs on a last bit
 
     def net(self, *, is_dynamic: bool = False) -> Net:

@@ -23,7 +23,7 @@ import numpy as np
 from benchmarks.emulator.outside.code_objects import Hip, HipError, wrap
 
 ARCHS = {"rdna3": "gfx1100", "rdna4": "gfx1201", "cdna": "gfx950", "cdna4": "gfx950"}
-# what an assembler's kernel has where nothing else is said: f32 denormals are flushed, 64- and
+# defaults of an assembled kernel: f32 denormals are flushed, 64- and
 # 16-bit ones kept, IEEE 754 and DX10's clamp are on
 RSRC1 = 3 << 18 | 1 << 21 | 1 << 23
 KERNARG, WAVE32 = 1 << 3, 1 << 10

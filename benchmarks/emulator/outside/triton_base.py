@@ -1,4 +1,4 @@
-"""What the runs of Triton's kernels share: a launch, and drawn values."""
+"""Helpers of the runs of Triton's kernels: a launch, and drawn values."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ def main() -> int:
     x, y = (rng.standard_normal(N).astype(np.float32) for _ in range(2))
 
     class Array:
-        """What Triton asks of an argument: an address and a type."""
+        """An argument in the form that Triton expects: an address and a type."""
 
         def __init__(self, array: np.ndarray) -> None:
             self.p, self.dtype = hip.put(array), "fp32"

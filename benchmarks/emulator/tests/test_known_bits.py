@@ -53,7 +53,7 @@ MEANINGS: dict[str, Callable[..., int]] = {
 
 @pytest.mark.parametrize("name", list(RULES))
 def test_a_rule_says_nothing_wrong(name: str) -> None:
-    """Of numbers with some bits known, small ones and shifts among them; and it says something."""
+    """Draw operands with some known bits, small numbers and shifts among them; results agree."""
     rng = random.Random(name)
     count, told = MEANINGS[name].__code__.co_argcount if name != "min_u32" else 2, 0
     for _ in range(2000):
@@ -194,7 +194,7 @@ def test_what_registers_hold_is_not_drawn() -> None:
     same = (2, "source_register", "a: 15 -> 3")
     assert same in untold
     assert same not in told
-    # what is written elsewhere is written elsewhere
+    # a write to another register is reported
     assert (2, "result_register", "d: 11 -> 15") in told
 
 

@@ -113,7 +113,7 @@ def test_kinds() -> None:
 
 
 def test_what_is_the_same_program_is_not_drawn() -> None:
-    """Of RDNA: waits in place of hints, and modifiers of what they say nothing about."""
+    """On RDNA: waits in place of hints, and modifiers of sources that they do not affect."""
     hint = site("s_delay_alu 0x1", 0xBF870001)
     message = site("s_sendmsg 3", 0xBFB60003)
     mixed = site("v_fma_mix_f32 v9, v72, 1.0, v9 op_sel_hi:[1,1,0]", 0xCC200009, 0x1C25E548)
@@ -162,7 +162,7 @@ def test_what_the_mode_makes_the_same_is_not_drawn() -> None:
     # a mixed product's third kind of sign asks for a magnitude: 1.0 is its own
     assert ("v_fma_mix_f32", "negation", "neghi a") in untold
     assert ("v_fma_mix_f32", "negation", "neghi b") not in untold
-    # of the first bit and the width of a field, no others: s_bfe_u32 s3, s3, 0x80008
+    # only the bits of the field's offset and width: s_bfe_u32 s3, s3, 0x80008
     extracted = site("s_bfe_u32 s3, s3, 0x80008", 0x9303FF03, 0x00080008)
     bits = {m.what for m in draw([extracted], "gfx1100", 60, 9) if m.kind == "immediate"}
     assert bits >= {"literal bit 0", "literal bit 22"}
@@ -214,7 +214,7 @@ def test_sums_in_units_do_not_round() -> None:
 def test_a_denormal_is_not_zero() -> None:
     want = np.maximum(np.random.default_rng(0).standard_normal((4, 100)), 0).astype(np.float32)
     got = want.copy()
-    got[want == 0] = 1e-9  # what is left of a sum
+    got[want == 0] = 1e-9  # the rounding error of a sum
     assert deviation(got, want) < 1e-8
     got[tuple(np.argwhere(want == 0)[5])] = 1e-44
     assert deviation(got, want) > 1

@@ -1,4 +1,4 @@
-"""What is reported of results that nothing reads, and what may be read and is not reported."""
+"""Results that nothing reads are reported; results that may be read are not."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_lanes_that_are_off_are_not_written_over() -> None:
 
 
 def test_conditions_and_masks() -> None:
-    """Of scalar instructions the condition is a result, too; LLVM leaves copies of exec."""
+    """The condition of a scalar instruction is a result, too; LLVM leaves copies of exec."""
     less = scalar("s_and_b32", 5, 6, 7)
     assert reported(less, program("s_cbranch_scc0", 0)) == []
     assert reported(less) == ["0x0"]
