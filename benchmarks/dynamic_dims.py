@@ -27,7 +27,7 @@ import mgx_mlir
 from mgx_mlir.debug.engine_times import time_engines
 from zoo.dynamic_models import MODELS, inputs_of
 
-LIMIT = 2e-4  # of the largest element
+LIMIT = 2e-4  # error, as a share of the largest element
 
 
 def session(model: bytes) -> ort.InferenceSession:

@@ -95,6 +95,6 @@ ENGINES: dict[str, Callable[[Path, Inputs, int, str], Call]] = {
     "openvino-default": openvino_default,
     "inductor": inductor,
 }
-# of the largest element of onnxruntime's result; where a bf16 type may be chosen
+# error, as a share of onnxruntime's largest element, for engines that may choose bf16
 ERROR_LIMITS = {"mgx-bf16": 2e-2, "openvino-default": 2e-2}
 ERROR_LIMIT = 1e-4  # other orders of sums, Winograd's form

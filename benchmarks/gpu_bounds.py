@@ -121,7 +121,7 @@ def by_us(path: str, arch: str, folder: Path) -> tuple[bytes, dict[str, Any]]:
 
 
 def counted(command: list[Any], folder: Path) -> dict[str, Any]:
-    """What the emulator counts in a process."""
+    """Return the emulator's counts of a process."""
     counts = folder / "counts.json"
     library = str(emulator.activate())
     env = {"IREE_HIP_DYLIB_PATH": library, "MGX_EMULATE_STATS": str(counts)}

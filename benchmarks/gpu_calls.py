@@ -25,7 +25,7 @@ from mgx_mlir.runtime.device_memory import at_address
 from mgx_mlir.runtime.graphs import GraphModule
 
 NAME, ROW = "call-linear", 200
-_MODES = (None, "default", "reduce-overhead")  # of torch's own; None: eager
+_MODES = (None, "default", "reduce-overhead")  # modes of torch's inductor; None: eager
 
 
 def ahead(made: Any) -> Callable[..., Any]:

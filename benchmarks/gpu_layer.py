@@ -164,8 +164,8 @@ def kernels(model: onnx.ModelProto, arch: str) -> Sequence[Launch]:
 
 
 def is_peer(one: Launch) -> bool:
-    """Whether a kernel is of those that Triton's stand beside: products and attention, by matrix
-    instructions or by name."""
+    """Return whether a kernel has a peer in Triton: a matmul or attention, by its matrix
+    instructions or its name."""
     name, time = one.kernel.name, one.time
     matrix = time is not None and time.busy.get("matrix", 0) > 0
     return matrix or "attention" in name or _PRODUCT.search(name) is not None
@@ -222,7 +222,7 @@ def main(argv: list[str] | None = None) -> int:
                     )
                 launches = LAUNCH_US * (len(found) - 1)
                 print(f"  {total:>9.2f}   of {len(found)} kernels, and {launches:.0f} of launches")
-                print(f"  {peers:>9.2f} * products and attention", flush=True)
+                print(f"  {peers:>9.2f} * matmuls and attention", flush=True)
                 row: dict[str, Any] = {"length": length, "type": kind, "arch": arch,
                                        "all": total, "peers": peers}  # fmt: skip
                 if options.triton:

@@ -189,7 +189,7 @@ class Network:
     peers: tuple[str, ...] = ("eager", "default", "max-autotune")
     dynamic: dict[str, dict[int, str]] = field(default_factory=dict)
     program: str = ""  # name of the compiled program where another network has the same
-    bits: int = 16  # of the weights
+    bits: int = 16  # bits of a weight
     channels_last: bool = False  # for torch's peers
 
     def built(self) -> nn.Module:

@@ -56,7 +56,7 @@ class Fit:
     """Constants of an architecture."""
 
     start: float  # us
-    share: float  # of the memory's bandwidth
+    share: float  # share of the memory's bandwidth
     rate: int  # bytes a clock that each unit moves, all at once
 
     def estimate(self, chip: Chip, parts: Sequence[Part]) -> float:

@@ -233,7 +233,7 @@ WINDOWS_JUDGE = "clock of an NVIDIA H200, driver 580.159.04, f16, 17 GEMMs"
 WINDOWS_MADE = "2026-11-29"
 WORD_COLUMNS = 8  # most columns of words of codes that a lane reads for one row
 NEAR = 1.0  # the lowest bound is taken
-COSTS = {"sum": 1500, "unaligned": 3, "unaligned_partial": 8}  # those of AMD: not timed
+COSTS = {"sum": 1500, "unaligned": 3, "unaligned_partial": 8}  # AMD's costs: not timed
 # attentions in f16 by a clock: microseconds of 33 heads of four tiles of queries, one workgroup a
 # unit, over 512 and 1024 keys, and of 132 heads of eight tiles over 512 keys; by elements of a row,
 # then waves, keys and lines of a tile

@@ -32,7 +32,7 @@ from mgx_mlir.core.errors import MgxError
 
 BLOCK = (61, 67)  # primes: rows and columns of tiles never fall on it
 _LARGE = 1 << 16  # elements
-_ROUNDING = 1e-4  # of f32, in a few operators
+_ROUNDING = 1e-4  # rounding of f32 over a few operators
 # operators that make a step of a rounding: in 16 bits results are apart from those in f32
 _STEPS = ("QuantizeLinear", "DynamicQuantizeLinear", "NonMaxSuppression")
 
@@ -234,7 +234,7 @@ def in_four_bits(model: onnx.ModelProto) -> onnx.ModelProto:
         if node.op_type != "MatMul" or node.input[1] not in held:
             continue
         t = held[node.input[1]]
-        w = numpy_helper.to_array(t).astype(np.float32)  # of K x N
+        w = numpy_helper.to_array(t).astype(np.float32)  # K x N
         k, n = w.shape
         blocks = w.T.reshape(n, k // 32, 32)
         scale = np.maximum(np.abs(blocks).max(-1), 1e-6) / 7

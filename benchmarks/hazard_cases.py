@@ -40,7 +40,7 @@ class Refused:
     """A program that IREE does not compile."""
 
     message: str  # part of IREE's error while the hazard is there
-    target: str = "cpu"  # as in Wrong
+    target: str = "cpu"  # same meaning as in Wrong
 
 
 @dataclass(frozen=True)

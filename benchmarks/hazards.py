@@ -186,7 +186,7 @@ def tolerance_of(number: int) -> float:
 
 
 def differs(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """How far elements are apart; NaN beside a number is farthest."""
+    """Return the differences of elements; infinite where one of both is NaN."""
     gap = np.abs(a.astype(np.float64) - b.astype(np.float64))
     return np.where(np.isnan(a.astype(np.float64)) ^ np.isnan(b.astype(np.float64)), np.inf, gap)
 

@@ -46,7 +46,7 @@ class Case:
 
     make: Callable[[], nn.Module]
     call: Call
-    axes: dict[int, str] | None = None  # of every input
+    axes: dict[int, str] | None = None  # dynamic axes of every input
     opset: int = 18
 
 
@@ -387,7 +387,7 @@ def written(
 
 
 def agrees(path: Path, model: nn.Module, inputs: Inputs) -> bool:
-    """Whether a file says what the model computes, by onnxruntime: traces may have frozen more."""
+    """Return whether onnxruntime's results of a file are the model's: traces may freeze values."""
     want = Named(model, list(inputs)).eval()(*inputs.values())
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3

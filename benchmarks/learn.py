@@ -70,7 +70,7 @@ class Value:
     def __matmul__(self, other: Value) -> Value:
         def back(g: Array) -> None:
             self.take(g @ other.data.swapaxes(-1, -2))
-            if other.data.ndim == 2:  # of all rows at once, in place of a product for each batch
+            if other.data.ndim == 2:  # one matmul of all rows, in place of one for each batch
                 rows = self.data.reshape(-1, self.shape[-1])
                 other.take(rows.T @ g.reshape(-1, g.shape[-1]))
             else:
@@ -100,7 +100,7 @@ class Value:
         return Value(self.data * on, (self,), lambda g: self.take(g * on))
 
     def gelu(self) -> Value:
-        """By tanh, as ONNX's Gelu with approximate="tanh"."""
+        """Gelu by tanh, as ONNX's Gelu with approximate="tanh"."""
         x, c = self.data, np.float32(np.sqrt(2 / np.pi))
         t = np.tanh(c * (x + 0.044715 * x**3))
         slope = 0.5 * (1 + t) + 0.5 * x * (1 - t**2) * c * (1 + 3 * 0.044715 * x**2)

@@ -1,4 +1,4 @@
-"""How long the passes take: each pass of a target's pipeline, in milliseconds, with op counts.
+"""Times of the passes of a target's pipeline, in milliseconds, with op counts.
 
 python benchmarks/passes.py                      # made-up programs of 2,000 and of 20,000 ops
 python benchmarks/passes.py model.onnx ...       # model files

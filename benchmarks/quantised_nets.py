@@ -40,7 +40,7 @@ SIGNS = {"u8": QuantType.QUInt8, "s8": QuantType.QInt8}
 
 
 class _Images(CalibrationDataReader):
-    """What the ranges are calibrated on."""
+    """Calibration images."""
 
     def __init__(self) -> None:
         rng = np.random.default_rng(1)

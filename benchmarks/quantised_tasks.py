@@ -34,7 +34,7 @@ import mgx_mlir  # noqa: E402
 from benchmarks.oracle import session  # noqa: E402
 from benchmarks.trained_nets import TASKS, Task  # noqa: E402
 
-_BATCH = 100  # of calibration and of judging: both are multiples, or the last are left out
+_BATCH = 100  # batch of calibration and evaluation; samples beyond the last whole batch are dropped
 _STORE = ROOT / "build" / "tasks"
 
 

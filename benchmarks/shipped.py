@@ -48,10 +48,10 @@ from benchmarks.shipped_inputs import Shipped  # noqa: E402
 from benchmarks.shipped_models import at, files  # noqa: E402
 from mgx_mlir.debug.engine_times import time_engines  # noqa: E402
 
-LIMIT = 1e-3  # of the largest element
+LIMIT = 1e-3  # error, as a share of the largest element
 LIMIT_S = 4.0  # seconds of timing for a model at one size
 FARTHER = 4  # than onnxruntime's own answer moved in a few draws: an answer may be and be unclear
-SLOWER = 1.5  # of onnxruntime's time
+SLOWER = 1.5  # times onnxruntime's time
 
 
 @dataclass
@@ -158,7 +158,7 @@ def cpu_seconds() -> float:
     ended = resource.getrusage(resource.RUSAGE_CHILDREN)
     ticks = 0
     for pid in descendants(os.getpid())[1:]:
-        with contextlib.suppress(OSError):  # it has ended
+        with contextlib.suppress(OSError):  # the process has already ended
             fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
             ticks += sum(int(f) for f in fields[11:15])
     running = ticks / os.sysconf("SC_CLK_TCK")
@@ -297,7 +297,7 @@ def main(argv: list[str] | None = None) -> int:
             continue
         rows.append(apart(model.package, path, arguments))
         show(rows[-1])
-        if arguments.json:  # as they come: all of them take an hour
+        if arguments.json:  # write each result at once: all of them take an hour
             write_json(arguments.json, [asdict(r) for r in rows])
     print(summary(rows))
     return int(any(r.verdict != "right" for r in rows))

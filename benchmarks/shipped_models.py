@@ -41,7 +41,7 @@ ARABIC = "arabic_name_romanizer/resources/"
 PADDLE = "rapidocr_onnxruntime/models/"
 SIGNALS = "atspm_detector/weights/"
 PIPECAT = "pipecat/audio/"
-GRAPH: dict[str, Input] = {  # of the atoms of a protein; edges run between its first atoms
+GRAPH: dict[str, Input] = {  # a protein's atoms; edges run between its first atoms
     "element": numbers(7, "a"), "amino_acid": numbers(21, "a"), "atom_role": numbers(14, "a"),
     "bfactor": normal("a"), "edge_index": numbers(8, 2, "e"),
     "edge_dist": normal("e"), "seq_sep": numbers(33, "e"),

@@ -49,7 +49,7 @@ OracleSession: Any = onnxruntime.InferenceSession
 
 @dataclass(frozen=True)
 class Task:
-    """What a package does: `make` returns the function that answers a signal."""
+    """A task of a package: `make` returns the function that answers a signal."""
 
     package: str
     module: str
@@ -57,7 +57,7 @@ class Task:
     make: Callable[[Any], Callable[[Any], Any]]
     signals: Callable[[], list[tuple[str, Any]]]
     others: Callable[[], list[tuple[str, Any]]] | None = None  # to judge 8 bits by
-    alike: Callable[[Any, Any], bool] | None = None  # whether they gave the same answer
+    alike: Callable[[Any, Any], bool] | None = None  # compares two answers
 
     def answers(self, signals: list[tuple[str, Any]], session: Any) -> list[Any]:
         """Return the answers to the signals with sessions of a class."""
@@ -137,7 +137,7 @@ def photographs() -> list[tuple[str, Any]]:
     for name in names:
         try:
             picture = np.asarray(getattr(data, name)())
-        except (OSError, ImportError, ValueError):  # it is downloaded, or read by more packages
+        except (OSError, ImportError, ValueError):  # downloads, or needs more packages
             continue
         rgb = picture if picture.ndim == 3 else np.repeat(picture[..., None], 3, -1)
         found.append((name, np.ascontiguousarray(rgb[..., 2::-1])))
@@ -296,7 +296,7 @@ def same(a: Any, b: Any) -> bool:
 # ---- in 8 bits ---------------------------------------------------------------------------------
 
 
-FEEDS: dict[bytes, list[dict[str, Any]]] = {}  # what recorded sessions were given, by model
+FEEDS: dict[bytes, list[dict[str, Any]]] = {}  # inputs of recorded sessions, by model
 
 
 class Recorded:

@@ -31,9 +31,9 @@ from benchmarks.oracle import session, worst_error  # noqa: E402
 from mgx_mlir.debug.engine_times import time_engines  # noqa: E402
 from zoo.op_models import OpModel, all_models  # noqa: E402
 
-SLOWER = 1.2  # of onnxruntime's time; the goal is that no operator is above it
+SLOWER = 1.2  # times onnxruntime's time; the goal: no operator is above it
 LIMIT_S = 2.0  # seconds of timing for an operator
-# of the largest element; sums in another order differ by less
+# share of the largest element; other orders of a sum differ by less
 ERROR_LIMIT = 1e-5
 # 8-bit results may fall on either side of a tie, one step of 127
 QUANTISED_LIMIT = 1 / 100

@@ -57,7 +57,7 @@ print(json.dumps({
 
 
 def is_dynamic(model: str) -> bool:
-    """Whether an input has a dim that the run sizes."""
+    """Return whether an input has a dim that the run sizes."""
     import onnx
 
     if not Path(model).exists():
@@ -146,7 +146,7 @@ def main(argv: list[str] | None = None) -> int:
     rows: dict[tuple[str, ...], dict[str, Any]] = {}
     if options.results.exists():
         kept = map(json.loads, options.results.read_text().splitlines())
-        rows = {key(row): row for row in kept}  # of several the last one
+        rows = {key(row): row for row in kept}  # the last of equal keys
     if options.counts:
         print(counts(list(rows.values())))
         return 0

@@ -1,4 +1,4 @@
-"""What a call of a compiled torch module costs beyond its program: `-m benchmarks.torch_call`.
+"""The overhead of a call of a compiled torch module: `-m benchmarks.torch_call`.
 
 CPU microseconds, one thread, ten `nn.Linear` of 32 with ReLU. Each line is the median over blocks
 of one way. "within a call" is the program as a
@@ -21,7 +21,7 @@ from mgx_mlir.debug.engine_times import time_engines
 from mgx_mlir.integrations.torch import calls
 from mgx_mlir.integrations.torch.backend import mgx
 
-CALLS = 4000  # of the module, in which the program is timed
+CALLS = 4000  # calls of the module, in which the program is timed
 
 
 def main() -> int:

@@ -41,11 +41,11 @@ CAUSAL = {**T, "num_key_value_heads": 2, "max_position_embeddings": 64, "pad_tok
 
 @dataclass(frozen=True)
 class Case:
-    """How to make a module, and its arguments for (batch, length)."""
+    """A constructor of a module, and of its arguments for (batch, length)."""
 
     make: Callable[[], nn.Module]
     call: Callable[[int, int], Call]
-    fixed: bool = False  # of one size alone
+    fixed: bool = False  # has only one size
     dynamic_batch: bool = False  # the batch alone is dynamic: height and width stay as they are
     tolerance: float = 1e-4
 

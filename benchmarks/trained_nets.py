@@ -173,7 +173,7 @@ def words(rng: np.random.Generator, count: int) -> tuple[Array, Array]:
     The vowels of each digit are fixed; pitch, speed, start, loudness and noise are drawn.
     """
     fixed = np.random.default_rng(42)
-    vowels = fixed.uniform(2, BANDS - 3, (CLASSES, 3, 3))  # of a digit, in time, its formants
+    vowels = fixed.uniform(2, BANDS - 3, (CLASSES, 3, 3))  # formants of a digit, over time
     labels = rng.integers(0, CLASSES, count)
     length = rng.uniform(14, 28, (count, 1))
     start = rng.uniform(0, 1, (count, 1)) * (FRAMES - length)

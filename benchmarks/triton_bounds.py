@@ -167,7 +167,7 @@ def ranked(
     for tried in list(tries)[:most]:
         try:
             time, report = bound(kernel, tried, arch, kind)
-        except Exception as error:  # what one configuration meets is of no consequence
+        except Exception as error:  # skip a configuration that fails
             print(f"{spec} {tried.constants}: {str(error)[:100]}", file=sys.stderr)
             continue
         if what == "decode":

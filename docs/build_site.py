@@ -169,7 +169,7 @@ def menu(names: list[str]) -> list[dict[str, list[str]]]:
 
 
 def configuration(names: list[str]) -> dict[str, Any]:
-    """What zensical reads: JSON, which is YAML."""
+    """Return zensical's configuration, as JSON, which is YAML."""
     python = {
         "paths": [str(ROOT)],
         "options": {

@@ -27,7 +27,7 @@ NEWER = (
     "--log-level", "--log-file", "--version", "--ort-sha",
 )  # fmt: skip
 
-# where we differ from MIGraphX
+# differences from MIGraphX
 DIFFERENT = {
     "--batch": "It is an error if all dims of a model are stated, except for the rate of `perf`.",
     "--nhwc": "A TensorFlow model keeps its layout; `--migraphx-layout` gives MIGraphX's.",

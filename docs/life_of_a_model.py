@@ -106,7 +106,7 @@ def fenced(text: str, language: str = "mlir") -> str:
 
 
 def driver(*arguments: str) -> tuple[str, str]:
-    """What a command of mgx-driver writes: stdout and stderr."""
+    """Run a command of mgx-driver; return its stdout and stderr."""
     out, err = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         status = main([*arguments])

@@ -70,7 +70,7 @@ def text_of(node: ast.AST) -> str:
 
 
 def restrictions(function: Callable[..., Any]) -> list[str]:
-    """What `raise NotSupported(..)` says in a function and those that it calls."""
+    """Return the messages of `raise NotSupported(..)` in a function and its callees."""
     found: dict[str, None] = {}
     for f in reached(function, set()):
         for node in ast.walk(tree(f)):

@@ -15,7 +15,7 @@ from mgx_mlir.passes.pipelines import PIPELINES, pipeline
 from mgx_mlir.rewrite.names import pipeline_name
 from mgx_mlir.rewrite.registry import Pass, option_docs, rewrites_of
 
-WIDTH = 120  # of a line that is no row of a table
+WIDTH = 120  # columns of a line outside of tables
 NAMES = Path(__file__).with_name("migraphx-passes.txt")
 
 HEAD = """\
@@ -52,7 +52,7 @@ def migraphx_names() -> dict[str, str | None]:
 
 
 def is_ours(name: str) -> bool:
-    """Whether a name (`pass`, `pass/rewrite`, `gpu::pass`) is a pass or rewrite of ours."""
+    """Return whether a name (`pass`, `pass/rewrite`, `gpu::pass`) is a pass or rewrite of ours."""
     owner, _, rewrite = name.partition("/")
     owner = owner.rpartition("::")[2]  # the target whose pass it is
     if owner not in PASSES:

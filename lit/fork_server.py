@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from typing import Any
 
 MODULES = {"mgx-opt": "mgx_mlir.tools.opt.main", "filecheck": "filecheck.main"}
-# what a run imports besides; none of them makes an MLIR context, whose threads no fork would have
+# modules that every run imports; none makes an MLIR context, whose threads a fork would lack
 AHEAD = ("mgx_mlir.passes", "mgx_mlir.dialects", "mgx_mlir.tools.opt.session")
 Tool = Callable[[list[str]], int | None]
 LONGEST = 1 << 20  # bytes of a request
@@ -51,7 +51,7 @@ def serve(path: str) -> None:
     events = selectors.DefaultSelector()
     events.register(listening, selectors.EVENT_READ)
     events.register(0, selectors.EVENT_READ)
-    running: dict[int, _Running] = {}  # by the file number of the process and of the client
+    running: dict[int, _Running] = {}  # keyed by the file number of the process and of the client
     while True:
         for key, _ in events.select():
             if key.fileobj == 0:
@@ -65,7 +65,7 @@ def serve(path: str) -> None:
                 events.register(watch, selectors.EVENT_READ)
                 events.register(one.client, selectors.EVENT_READ)
             elif (one := running.get(key.fd)) is not None:
-                if key.fd == one.client.fileno():  # it sends one request, so this is its end
+                if key.fd == one.client.fileno():  # a client sends one request, so this is its end
                     os.kill(one.pid, signal.SIGKILL)
                     events.unregister(one.client)
                     continue
@@ -80,7 +80,7 @@ def serve(path: str) -> None:
 
 
 def _answer(client: socket.socket, status: int) -> None:
-    with contextlib.suppress(OSError):  # it is gone
+    with contextlib.suppress(OSError):  # the process has already ended
         client.sendall(f"{os.waitstatus_to_exitcode(status)}\n".encode())
 
 
@@ -94,7 +94,7 @@ def _start(client: socket.socket, tools: dict[str, Tool]) -> int:
         for stream in streams:
             os.close(stream)
         return pid
-    status = 1  # as Python ends for an exception
+    status = 1  # Python's status for an exception
     try:
         client.close()
         for number, stream in enumerate(streams):
@@ -112,7 +112,7 @@ def _start(client: socket.socket, tools: dict[str, Tool]) -> int:
             try:
                 stream.flush()
             except OSError:
-                status = status or 120  # as Python does at its end
+                status = status or 120  # Python's status where flushing fails
         os._exit(status)
 
 
@@ -125,7 +125,7 @@ def _command(request: Any, tools: dict[str, Tool]) -> int:
     try:
         given = sys.argv if name == "filecheck" else arguments
         return tools[name](given) or 0
-    except SystemExit as e:  # as Python itself does
+    except SystemExit as e:  # exit with the status that Python would use
         if e.code is None or isinstance(e.code, int):
             return e.code or 0
         print(e.code, file=sys.stderr)

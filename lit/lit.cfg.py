@@ -66,7 +66,7 @@ def forks() -> str | None:
     atexit.register(end)
     assert server.stdout is not None
     if not server.stdout.readline():
-        return None  # it says why on stderr
+        return None  # the server prints the reason on stderr
     client = shlex.quote(str(here / "fork_client.py"))
     return f"{python} -I -S {client} {shlex.quote(str(folder / 'socket'))}"
 

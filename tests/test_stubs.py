@@ -44,7 +44,7 @@ def signatures(value: object) -> list[str]:
 
 
 def takes(value: object, names: list[str]) -> bool:
-    """Whether a call may name each of `names`: one signature has them all, or any keyword."""
+    """Return whether a call may name each of `names`: a signature has them all, or any keyword."""
     rows = signatures(value)
     return any(
         "**" in row or all(re.search(rf"\b{re.escape(n)}\b", row) for n in names) for row in rows

@@ -43,7 +43,7 @@ def gpt2_merged(g: Drawn) -> None:
     batch, length, past = g.extent(1, 2), g.extent(1, 3), g.extent(1, 4)
     ids = g.given(batch, length, kind=INT64)
     keys, values = (g.given(batch, heads, past, size) for _ in "kv")
-    # of the rows behind the cache; those of the cache are all seen
+    # mask of the rows after the cache; rows in the cache are all visible
     seen = g.given(batch, length)
     cached = g.given(1, kind=BOOL)
     buffer = g.const(np.tril(np.ones((1, 1, 16, 16))), np.bool_)
@@ -77,7 +77,7 @@ def gpt2_merged(g: Drawn) -> None:
         if with_cache:
             before = joined(g, extent_of(g, keys, 0), extent_of(g, keys, 2))
             mask = g.op("Concat", g.op("Expand", g.const([[1.0]]), before), seen, axis=1)
-        # of drawn numbers: a token is left out where they are negative
+        # drawn numbers: a token is masked where they are negative
         mask = g.op("Cast", g.op("Less", mask, g.const(-0.5)), to=FLOAT)
         mask = g.op("Mul", g.op("Unsqueeze", mask, g.ints(1, 2)), g.const(-50.0))
         p = g.op("Softmax", g.op("Add", score, mask), axis=-1)

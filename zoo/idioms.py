@@ -136,7 +136,7 @@ def float16(g: Drawn) -> None:
 
 
 def folded(g: Drawn) -> None:
-    """What a simplifier leaves: constants of shapes, with 0 and -1, Gemm, reshapes in a row."""
+    """The result of a simplifier: constants of shapes, with 0 and -1, Gemm, reshapes in a row."""
     n = g.extent(1, 5)
     x = g.given(n, 3, 8)
     y = g.op("Reshape", x, g.ints(-1, 8))

@@ -273,7 +273,7 @@ def shape_arithmetic(batch: int | str = 2, length: int | str = 6) -> ModelProto:
     joined = g.op("Concat", token, g.op("Add", x, ones), axis=1)
     head = g.op(
         "Slice", x, g.ints(0), g.ints(1), g.ints(1)
-    )  # of a dynamic dimension, to a known one
+    )  # reshape of a dynamic dim to a static one
     g.output(g.op("Tanh", split), "split", [batch, length, 2, 6])
     after = length + 1 if isinstance(length, int) else "longer"
     g.output(joined, "joined", [batch, after, 12])

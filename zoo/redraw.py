@@ -171,7 +171,7 @@ def inputs_of(model: ModelProto, seed: int = SEED) -> dict[str, np.ndarray]:
 
 
 def run_onnxruntime(model: ModelProto, inputs: dict[str, np.ndarray]) -> list[np.ndarray]:
-    """What onnxruntime computes: the oracle."""
+    """Return onnxruntime's results: the oracle."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()

@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests" / "frontend
 
 
 class GraphDraws:
-    """What the tests' draws ask for, of a graph's generator."""
+    """The tests' interface for drawn values, on a graph's generator."""
 
     def __new__(cls, g: Graph) -> Any:
         from contrib_cases import Draws

@@ -63,7 +63,7 @@ class Value:
 
     @property
     def static(self) -> bool:
-        """Whether the dims are the same in all worlds."""
+        """Return whether the dims are the same in all worlds."""
         return len(set(self.dims)) == 1
 
     def extent(self, axis: int) -> int | None:
@@ -186,7 +186,7 @@ class Graph:
         return [v for s in self.scopes for v in s.values]
 
     def has(self, op: str, domain: str = "") -> bool:
-        """Whether this opset has the operator."""
+        """Return whether this opset has the operator."""
         if domain:
             return True
         try:
@@ -374,7 +374,7 @@ class Graph:
     # ---- the model -------------------------------------------------------------------------------
 
     def symbol(self, extents: tuple[int, ...]) -> Any:
-        """How a dim of these extents is stated: a number, or a name for all dims of them."""
+        """Return the dim of a type for these extents: a number, or one name for all equal dims."""
         if len(set(extents)) == 1:
             return extents[0]
         for name in self.worlds[0]:

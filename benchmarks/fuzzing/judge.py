@@ -21,17 +21,17 @@ import numpy as np
 from benchmarks.fuzzing.graph import Case
 from benchmarks.fuzzing.oracle import Evaluator, Refusal, captured, run_reference
 
-# of an output's largest element: sums in another order and other polynomials of exp and tanh are
+# errors, as shares of an output's largest element: other orders of sums and other polynomials are
 # some units of 1e-7 apart and grow over a dozen layers; 16 bits round at each node or at the end;
 # attributes and the oracle's own constants (1/6) are f32 in f64 too
 LIMITS = {np.dtype(np.float64): 2e-7, np.dtype(np.float32): 2e-5, np.dtype(np.float16): 8e-3}
 BF16 = np.dtype(ml_dtypes.bfloat16)
-NARROW = 4e-2  # where bf16 takes part
+NARROW = 4e-2  # with bf16
 MOVED = {np.dtype(np.float64): 4e-16, np.dtype(np.float32): 4e-7, np.dtype(np.float16): 1.5e-3}
 # states of recurrent nodes are sums of gates of size one, whose rounding is that of one: a state
 # near 0 is not nearer to the truth than that
 STATES, STATE_SCALE = ("RNN", "GRU", "LSTM"), 1e-2
-# what sums: terms that cancel are rounded by their own size, in another order to something else,
+# ops that sum: terms that cancel are rounded by their own size, differently in another order,
 # so that the terms are moved, not the sum alone
 SUMS = {
     "ReduceSum", "ReduceMean", "ReduceL1", "ReduceL2", "ReduceSumSquare", "Sum", "Mean", "CumSum",
@@ -39,7 +39,7 @@ SUMS = {
 }  # fmt: skip
 SAMPLES = 4
 SLACK = 12.0  # times what the samples moved
-SECONDS = 240.0  # of a compile, which takes one or two: the machine may be busy
+SECONDS = 240.0  # limit of a compile, which takes one or two: the machine may be busy
 
 # name: target, options of compile, of which worlds one program of fixed dims is made
 VARIANTS: dict[str, tuple[str, dict[str, Any], bool]] = {
@@ -61,7 +61,7 @@ FAULTS = (WRONG, TRACEBACK, RUN_ERROR, SLOW, CRASH, HANG)
 
 @dataclass
 class Finding:
-    """What one variant did: "right", or a kind of fault with its message."""
+    """The outcome of one variant: "right", or a kind of fault with its message."""
 
     variant: str
     kind: str
@@ -191,7 +191,7 @@ def compared(case: Case, world: int, got: Sequence[np.ndarray]) -> tuple[str, st
 
 
 def _as_reference(case: Case, world: int, got: Sequence[np.ndarray]) -> bool:
-    """Whether onnx.reference gives the same for all outputs."""
+    """Return whether onnx.reference gives the same for all outputs."""
     try:
         wants = run_reference(case.model(), case.feeds(world))
     except Refusal:

@@ -18,7 +18,7 @@ REDUCTIONS = ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "
 @grows(5)
 def reduce(g: Graph) -> Any:
     op = "Reduce" + g.pick(*REDUCTIONS)
-    # of integers onnxruntime adds the logarithm, cut to one, to the largest element
+    # onnxruntime's ReduceLogSumExp of integers adds the truncated logarithm to the largest element
     integers = g.coin(0.12) and op != "ReduceLogSumExp"
     x = g.value(kinds=(np.int32, np.int64)) if integers else g.floats()
     if op == "ReduceLogSum":

@@ -11,7 +11,7 @@ from onnx import TensorProto, helper
 from benchmarks.fuzzing.graph import FLOATS, INTEGERS, UNSIGNED, Graph, Rejected, Value
 from benchmarks.fuzzing.growers import grows
 
-GAP = 1e-3  # of a value that was rounded from where an operator jumps
+GAP = 1e-3  # distance of a rounded value from an operator's discontinuity
 
 # operator: attributes, and what its operand must be made first
 UNARY: dict[str, tuple[dict[str, tuple[float, float]], str]] = {
@@ -117,7 +117,7 @@ def shuffled(g: Graph, *values: Value) -> list[Value]:
 
 
 def whole(*values: Value) -> bool:
-    """Whether all are exact small whole numbers, so that sums and products are exact."""
+    """Return whether all are exact small whole numbers, so that sums and products are exact."""
     return all(
         v.exact and (not v.is_float or v.all(lambda a: (a == np.round(a)) & (np.abs(a) < 512)))
         for v in values

@@ -22,7 +22,7 @@ NOT_KEEPING = frozenset(
         "fp8_ocp_to_fnuz", "split_single_dyn_dim", "rewrite_low_precision", "propagate_precision",
     )
 )  # fmt: skip
-# what forms kernels; nothing but tidying comes after
+# passes that form kernels; only clean-up follows them
 KERNELS = ("fuse_attention", "fuse_concat", "fuse_pointwise_reduce", "fuse_layout", "insert_pad",
            "split_reduce", "fuse_pointwise", "fuse_reduce", "fuse_ops")  # fmt: skip
 
@@ -88,7 +88,7 @@ class Interpreted:
         steps = shuffled_steps(seed) if shuffled else list(pipeline("cpu", fast_math=fast_math))
         try:
             self.program = _after(data, steps)
-        except Exception as first:  # as a compile: without names where a pass cannot work on them
+        except Exception as first:  # retry without dim names, as a compile does
             steps = [step for step in steps if step not in NAMING]
             try:
                 self.program = _after(data, steps)

@@ -12,7 +12,7 @@ import numpy as np
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "special-values.md"
 SPECIAL = (np.nan, np.inf, -np.inf)
-SHARE = 0.4  # of the float inputs
+SHARE = 0.4  # share of the float inputs
 # a fast transform leaves out products with 0 and 1, by which infinities become NaN; where the scale
 # is infinite or NaN all elements are what QuantizeLinear's row says;
 # onnx.reference, which pools the types that onnxruntime has no kernel for, passes over NaN
@@ -37,7 +37,7 @@ def contested() -> frozenset[str]:
 
 
 def holds(arrays: Sequence[np.ndarray]) -> bool:
-    """Whether any float array has an element that is not finite."""
+    """Return whether any float array has an element that is not finite."""
     floats = [a for a in arrays if a.dtype.kind == "f"]
     return any(not np.isfinite(a).all() for a in floats)
 

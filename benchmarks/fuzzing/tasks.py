@@ -1,4 +1,4 @@
-"""What a worker does: draws a seed's graph and judges it, or a part of it."""
+"""Tasks of a worker: draw a seed's graph, and judge it or a part of it."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def case_of(task: Task) -> Case:
 
 
 def run(task: Task) -> Iterator[dict[str, Any]]:
-    """What is found, each stage announced before it begins."""
+    """Yield findings; each stage is announced before it begins."""
     yield {"stage": "draw"}
     case = case_of(task)
     _, refusals, tried = _DRAWN[task.seed, task.special]

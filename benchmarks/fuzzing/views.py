@@ -403,7 +403,7 @@ def eye_like(g: Graph) -> Any:
 
 @grows(1, since=9)
 def non_zero(g: Graph) -> Any:
-    """What is not zero, of values that are the same on every machine."""
+    """NonZero of values that are the same on every machine."""
     x = g.value(kinds=(np.float32, np.int64, np.bool_), low=1, high=3, test=lambda v: v.exact)
     found = g.node("NonZero", x, exact=True)
     if g.coin(0.5):

@@ -103,7 +103,7 @@ def pool(g: Graph) -> Any:
         if "auto_pad" not in more:
             kernel = [min(k, i) for k, i in zip(kernel, x.smallest[2:], strict=True)]
     if more.get("auto_pad", "").startswith("SAME"):
-        more.pop("dilations", None)  # which onnxruntime leaves out of the pads
+        more.pop("dilations", None)  # onnxruntime ignores dilations in the pads
         if op == "LpPool" and "strides" in more:  # onnxruntime would cut the input
             more["strides"] = [min(s, k) for s, k in zip(more["strides"], kernel, strict=True)]
     if "pads" in more:
@@ -183,7 +183,7 @@ def grid_sample(g: Graph) -> Any:
     linear, cubic = ("linear", "cubic") if g.opset >= 20 else ("bilinear", "bicubic")
     padding = g.pick("zeros", "border", "reflection")
     mode = g.pick(linear, cubic)
-    if g.has("AffineGrid") and g.coin(0.4) and min(h, w) > 1:  # of one: -1 in ONNX, not elsewhere
+    if g.has("AffineGrid") and g.coin(0.4) and min(h, w) > 1:  # at 1 ONNX has -1
         theta = weight(g, [batch, 2, 3])
         grid = g.node(
             "AffineGrid",

@@ -22,7 +22,7 @@ HERE = Path(__file__).resolve().parent
 # the register that each operand letter is given: multiples of 16, so any register tuple fits
 REGISTER = {"d": 16, "a": 32, "b": 48, "c": 64, "x": 64, "y": 80, "s": 80, "r": 96, "o": 36}
 LITERAL = 0x12345678
-# what no probe shows: instructions without fields, and operands that are printed as names
+# facts that no probe shows: instructions without fields, and operands that are printed as names
 UNPROBED = {
     "gfx9": {
         ("VOP1", 0): ("v_nop", ""),
@@ -58,7 +58,7 @@ def disassemble(tool: str, arch: str, form: Format, probes: list[list[int]]) -> 
         lines.append(",".join(f"0x{b:02x}" for w in words for b in w.to_bytes(4, "little")))
     command = [tool, "--disassemble", "--triple=amdgcn", f"-mcpu={arch}", "--show-encoding"]
     if arch.startswith(("gfx11", "gfx12")):
-        command.append("-mattr=+real-true16")  # what the compiler's code objects hold
+        command.append("-mattr=+real-true16")  # feature of LLVM's code objects
     done = subprocess.run(command, input="\n".join(lines), capture_output=True, text=True)
     found: list[str | None] = []
     first: str | None = None
@@ -216,7 +216,7 @@ def signature(form: Format, operands: str) -> str | None:
 
 
 def taken(word: int, before: list[Format]) -> bool:
-    """Whether a word belongs to one of the formats that are asked first."""
+    """Return whether a word belongs to one of the formats that are asked first."""
     return any(word & f.mask == f.match for f in before if not f.name.startswith("VOPD"))
 
 

@@ -86,7 +86,7 @@ def write(cases: Iterator[Case], tool: str, path: Path) -> int:
         try:
             words = encode(tool, c.arch, c.text)
         except ValueError as e:
-            if c.arch != BEFORE:  # which lacks some, or names them otherwise
+            if c.arch != BEFORE:  # the older chip lacks some, or names them otherwise
                 problems.append(str(e))
             continue
         lines.append(f"case {c.arch} {c.text}")

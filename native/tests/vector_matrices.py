@@ -109,7 +109,7 @@ def sparse() -> Iterator[Case]:
         (late[:1], "v_smfmac_f32_16x16x64_fp8_fp8", 16, 64, fp8, " abid:1", 16),
         (late[1:], "v_smfmac_f32_16x16x64_f16", 16, 64, F16, " abid:1", 16),
     ):
-        held = k // 2 * m // 64  # of A, by a lane
+        held = k // 2 * m // 64  # elements of A in a lane
         places = np.sort(rng.permuted(np.tile(range(4), (m, k // 4, 1)), axis=2)[..., :2])
         packed, b = rng.integers(-8, 9, (m, k // 2)), rng.integers(-8, 9, (m, k))
         a = np.zeros((m, k // 4, 4), int)

@@ -14,7 +14,7 @@ from vector_values import CDNA, F32, INTS, RDNA, U32, N, bits, on, wide
 ALL = (*CDNA, *RDNA)
 FLUSH = "s_setreg_imm32_b32 hwreg(HW_REG_MODE, 4, 2), 0 ; "  # f32's denormals
 IEEE = "s_setreg_imm32_b32 hwreg(HW_REG_MODE, 9, 1), 1 ; "
-NUMBERS = {"gfx1201": "_num"}  # how minNum and maxNum are spelled there
+NUMBERS = {"gfx1201": "_num"}  # suffix of minNum and maxNum on gfx12
 
 # +-0, denormals, infinities, a signalling NaN, quiet ones: f32, and the same of f16
 SINGLES = [0, 0x80000000, 1, 0x80400000, 0x3F800000, 0xBF800000, 0x7F800000, 0xFF800000,
@@ -120,7 +120,7 @@ def turns() -> Iterator[Case]:
     kept = np.where(cosine == 0, F32(8), x)  # at a quarter the sign and the last bits are open
     cosine = np.where(cosine == 0, F32(1), cosine)
     yield from on(ALL, "v_cos_f32 v10, v1", {"v1": bits(kept)}, {"v10": bits(cosine)}, 1)
-    # of a denormal that is flushed there is no exponent
+    # a flushed denormal has no exponent
     tiny = {"v1": np.full(N, 0x80000001, U32), "v2": np.full(N, 100, U32)}
     for text, want in (("v_frexp_exp_i32_f32 v10, v1", 0), ("v_frexp_mant_f32 v10, v1", 0x80000000),
                        ("v_ldexp_f32 v10, v1, v2", 0x80000000)):  # fmt: skip

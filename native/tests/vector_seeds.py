@@ -61,7 +61,7 @@ def seeds() -> Iterator[Case]:
             yield Case(arch, f"v_cvt_sr_{name}_f32 v10, -|v1|, v2", given, {"v10": turned})
     big = np.asarray([np.inf, -np.inf, np.nan, 1e9, -1e9, 447.9, 57343.0, 60000.0], F32)
     none, all_ones = np.zeros(8, U32), np.full(8, 0xFFFFFFFF, U32)
-    # of fp8 no infinity: NaN in its place; 448 and 57344 are the largest
+    # fp8 without infinity: NaN in its place; 448 and 57344 are the largest
     fp8 = np.asarray([0x7F, 0xFF, 0x7F, 0x7F, 0xFF, 0x7E, 0x7F, 0x7F], U32)
     given = {"v1": bits(big), "v2": all_ones, "v10": none}
     yield Case("gfx950", "v_cvt_sr_fp8_f32 v10, v1, v2", given,

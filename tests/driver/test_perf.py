@@ -334,7 +334,7 @@ def test_trace(driver: Driver, models: Path, tmp_path: Path) -> None:
 
 
 def nested(outer: dict[str, Any], inner: list[dict[str, Any]]) -> bool:
-    """Whether events lie in another, one after the other."""
+    """Return whether events lie in another, one after the other."""
     slack = 1e-6
     at = outer["ts"]
     for e in inner:

@@ -27,7 +27,7 @@ STAND_INS = {"gfx9": "gfx942", "gfx11": "gfx1100", "gfx12": "gfx1201"}
 
 
 def on_device() -> bool:
-    """Whether a GPU is tested. UsageError for a choice that is none."""
+    """Return whether a GPU is tested. UsageError for a choice that is none."""
     wanted = os.environ.get(TESTED, "emulator")
     if wanted not in ("emulator", "device"):
         raise pytest.UsageError(f"{TESTED}: expected emulator or device, got '{wanted}'")

@@ -53,7 +53,7 @@ def compiled_operators() -> list[type[Op]]:
 
 
 def is_rewritten(cls: type[Op]) -> bool:
-    """Whether the pass that is run ahead of the lowering makes other operators of it."""
+    """Return whether the pass that is run ahead of the lowering makes other operators of it."""
     # only processors have a lowering of the steps of recurrent networks
     return REFUSED.get(cls.mnemonic, "").startswith(REWRITING) or issubclass(cls, Steps)
 
@@ -89,7 +89,7 @@ def cases_of(cls: type[Op], seed: int = 0) -> list[Case]:
 
 
 def is_float(case: Case) -> bool:
-    """Whether an operand is f32."""
+    """Return whether an operand is f32."""
     return any(a.dtype == np.float32 for a in case.arrays())
 
 
@@ -140,7 +140,7 @@ def passing_context() -> ir.Context:
 
 
 def is_taken(case: Case) -> bool:
-    """Whether the operator's types admit the case, and its reference computes it."""
+    """Return whether the operator's types admit the case, and its reference computes it."""
     try:
         program, inputs, _ = harness.build([case], passing_context())
         Interpreter(program.module, program.store).run({f"x{i}": a for i, a in enumerate(inputs)})
@@ -153,8 +153,8 @@ def is_taken(case: Case) -> bool:
 
 
 def has_f8(case: Case) -> bool:
-    """Whether 8-bit floats are in it: where the chip has none, a program with them is compiled to
-    compute them by conversion, and so would be all else that is in it."""
+    """Return whether it has 8-bit floats: on a chip without them the whole program is compiled to
+    convert them, other operators too."""
     if any(d.is_float and d.size == 1 for d in dtypes_of(case)):
         return True
     return case.cls.mnemonic in f8_makers()

@@ -64,7 +64,7 @@ def check(model: Path, folder: Path, json_megabytes: float) -> str:
 
 
 def run(model: Path, folder: Path) -> str:
-    """Whether the results of the model, compiled, are those of its saved code, bit for bit."""
+    """Return whether the compiled model's results and its saved code's are bitwise equal."""
     p = migraphx.program.of(migraphx.read_model(model))
     with np.load(model.with_suffix(".inputs.npz")) as data:
         feed = {k: data[k] for k in p.get_parameter_names()}

@@ -36,7 +36,7 @@ CHUNK = 160  # cases in one test
 
 
 def lowered(cls: type[Op]) -> bool:
-    """Whether the lowering takes the op by itself."""
+    """Return whether the lowering takes the op by itself."""
     from mgx_mlir.passes.lowering import families
     from mgx_mlir.passes.lowering.registry import LOWERINGS
     from mgx_mlir.passes.lowering.views import VIEWS

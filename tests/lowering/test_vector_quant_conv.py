@@ -47,7 +47,7 @@ class Window:
 
     @property
     def fits(self) -> bool:
-        """Whether there is a window."""
+        """Return whether there is a window."""
         low, high = self.padding[:2], self.padding[2:]
         counts = [
             (n + a + b - (k - 1) * d - 1) // s + 1

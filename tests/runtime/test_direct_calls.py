@@ -21,7 +21,7 @@ from tests.support.models import model_of
 
 @pytest.fixture
 def made(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
-    """Whether each call that was tried was made by the function."""
+    """Return whether each call that was tried was made by the function."""
     found: list[bool] = []
     real: Any = DirectCalls.__init__
 

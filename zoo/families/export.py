@@ -34,16 +34,16 @@ OPSETS = {"script": (13, 17, 20), "dynamo": (18, 21, 23)}
 
 @dataclass(frozen=True)
 class Family:
-    """How to make a net and its inputs, and which dims stay dynamic."""
+    """A constructor of a net and its inputs, and the dims that stay dynamic."""
 
     net: Callable[[], nn.Module]
     inputs: Callable[[Sizes], Inputs]
     axes: dict[str, dict[int, str]]  # input -> axis -> symbol
     sizes: tuple[Sizes, Sizes]
     outputs: list[str]
-    fixed: int = 99  # how many inputs come before *past
+    fixed: int = 99  # number of inputs before *past
     exporters: tuple[str, ...] = ("script", "dynamo")
-    scale: float = 1.0  # of weight matrices: above 1 where the library's init gives flat outputs
+    scale: float = 1.0  # factor of weights: above 1 if the library's init gives flat outputs
     finish: Callable[[onnx.ModelProto], onnx.ModelProto] = field(default=lambda model: model)
 
 

@@ -56,7 +56,7 @@ class Reader(q.CalibrationDataReader):
 
 
 def is_masked(node: onnx.NodeProto) -> bool:
-    """Whether a node of BERT makes the mask of attention, adds it or reads the sum."""
+    """Return whether a node of BERT makes the mask of attention, adds it or reads the sum."""
     return node.op_type == "Where" or node.name.endswith(("/self/Add", "/self/Softmax"))
 
 
@@ -104,7 +104,7 @@ def fused(source: Path, target: Path, name: str) -> None:
 
 
 def session_fused(source: Path, target: Path, name: str) -> None:
-    """What onnxruntime itself saves after its extended optimisations."""
+    """Save the model after onnxruntime's extended optimisations."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()

@@ -12,7 +12,7 @@ from torch import nn
 
 from zoo.modules.conv_nets import conv_bn
 
-BINS = 16  # of the distances to a box's four sides
+BINS = 16  # bins of the distances to a box's four sides
 STRIDES = (8, 16, 32)
 
 

@@ -38,7 +38,7 @@ DATA = HERE.parents[1] / "tests/frontends/tf/data/models"
 K = tf.keras
 L = tf.keras.layers
 MODELS: dict[str, Callable[[], Any]] = {}
-SIZE: list[int] = []  # of images, where --size gives one
+SIZE: list[int] = []  # image size, if --size gives one
 
 
 def model(f: Callable[[], Any]) -> Callable[[], Any]:

@@ -50,7 +50,7 @@ def test_definition(name: str) -> None:
 
 
 def same(ours: Any, kind: str, theirs: Any) -> bool:
-    """Whether a default is TensorFlow's, or says as much: nothing for a type, shape or format."""
+    """Return whether a default is TensorFlow's or equivalent: None for a type, shape or format."""
     if ours is REQUIRED or theirs == "required":
         return (ours is REQUIRED) == (theirs == "required") or (
             ours is None and kind in ("type", "shape")

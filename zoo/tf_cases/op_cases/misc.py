@@ -112,7 +112,7 @@ def dynamic_sizes(g: Cases) -> None:
 
 @group
 def dynamic_orders(g: Cases) -> None:
-    """What needs a length that only the run knows: sorts, diagonals, blocks, transforms."""
+    """Operators with a length known only at run time: sorts, diagonals, blocks, transforms."""
     raw = g.tf.raw_ops
     x = g.input(g.random.permutation(15).reshape(3, 5) / 4 - 2, "float32", [None, None])
     rows, columns = raw.Unpack(value=raw.Shape(input=x), num=2)
