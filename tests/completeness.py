@@ -1,4 +1,4 @@
-"""What every op, pass, rewrite and importer must have: each check lists what is missing.
+"""Parts that every op, pass, rewrite and importer must have: each check lists missing ones.
 
 A check takes registries and folders, so that test_completeness.py can also hand it a fault. Each
 line that it returns names the thing, and the file or the command that mends it.
@@ -36,7 +36,7 @@ NOTHING_STATED = {
 
 Ops = Mapping[str, type[Op]]
 Passes = Mapping[str, type[Pass]]
-# by domain and name, the newest version first
+# operators by domain and name, the newest version first
 Operators = Mapping[tuple[str, str], tuple[OnnxOp, ...]]
 
 
@@ -207,7 +207,7 @@ def schemas(
         try:
             schema = onnx.defs.get_schema(name, version, domain)
         except onnx.defs.SchemaError:
-            continue  # of a domain that onnx does not describe, or older than the operator
+            continue  # a domain that onnx does not describe, or an older opset
         if op is not None and (op.since, schema.since_version) not in seen:
             seen.add((op.since, schema.since_version))
             yield op, schema
@@ -323,7 +323,7 @@ def unread_keywords(function: Callable[..., Any]) -> list[str]:
     tree = SOURCES.tree(inspect.unwrap(function))
     body = tree.body if isinstance(tree.body, list) else [tree.body]  # a lambda has one expression
     names = {n.id for b in body for n in ast.walk(b) if isinstance(n, ast.Name)}
-    if "locals" in names:  # it hands all of them on
+    if "locals" in names:  # passes all of them on
         return []
     return [a.arg.rstrip("_") for a in tree.args.kwonlyargs if a.arg not in names]
 

@@ -49,7 +49,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """What another run, or the user, has compiled is not taken: the processes of this run share
+    """Hide the caches of other runs and of the user: the processes of this run share
     one cache. Nor are plugins that are installed: the tests are of this tree."""
     if hasattr(config, "workerinput"):
         return  # a process of a run that has its cache
@@ -122,7 +122,7 @@ def _leaves_nothing() -> Iterator[None]:
     _put_back(before, changed)
     try:
         moved = os.getcwd() != folder
-    except OSError:  # it is gone
+    except OSError:  # already removed
         moved = True
     if moved:
         os.chdir(folder)

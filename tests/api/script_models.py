@@ -35,7 +35,7 @@ class Net(Nodes):
 
 
 def text_encoder(path: Path) -> Path:
-    """Of stable-diffusion: ids to embeddings and one of the whole text."""
+    """Text encoder of stable-diffusion: ids to embeddings and one of the whole text."""
     n = Net(1)
     x = n.op("Gather", n.weight(50, 16), "input_ids")
     x = n.op("MatMul", x, n.weight(16, 16))
@@ -49,7 +49,7 @@ def text_encoder(path: Path) -> Path:
 
 
 def unet(path: Path) -> Path:
-    """Of stable-diffusion: an image, a text and a scalar time step."""
+    """U-Net of stable-diffusion: an image, a text and a scalar time step."""
     n = Net(2)
     text = n.op("ReduceMean", "encoder_hidden_states", axes=[1], keepdims=0)
     text = n.op("MatMul", text, n.weight(16, 4))
@@ -68,7 +68,7 @@ def unet(path: Path) -> Path:
 
 
 def vae_decoder(path: Path) -> Path:
-    """Of stable-diffusion: latents to an image of twice the size."""
+    """Decoder of stable-diffusion: latents to an image of twice the size."""
     n = Net(3)
     scales = n.const([1, 1, 2, 2], np.float32)
     x = n.op("Resize", "latent_sample", "", scales, mode="nearest")
@@ -117,7 +117,7 @@ def rnnt(folder: Path) -> None:
 
 
 def transformer(path: Path) -> Path:
-    """Of Flux: latents, text, positions and a time step of one element."""
+    """Transformer of Flux: latents, text, positions and a time step of one element."""
     n = Net(7)
     text = n.op("MatMul", "encoder_hidden_states", n.weight(12, 16))
     x = n.op("Concat", n.op("MatMul", "hidden_states", n.weight(8, 16)), text, axis=1)
@@ -136,7 +136,7 @@ def transformer(path: Path) -> Path:
 
 
 def classifier(path: Path, name: str = "data", size: int = 16) -> Path:
-    """Of ResNet-50, NFNet and others: one image to scores."""
+    """Interface of ResNet-50, NFNet and others: one image to scores."""
     n = Net(8)
     x = n.op("Relu", n.op("Conv", name, n.weight(8, 3, 3, 3), strides=[2, 2]))
     x = n.op("Flatten", n.op("GlobalAveragePool", x))
@@ -145,7 +145,7 @@ def classifier(path: Path, name: str = "data", size: int = 16) -> Path:
 
 
 def segmenter(path: Path, name: str, dims: Sequence[int]) -> Path:
-    """Of U-Net and super resolution: an image, or a volume, to one of its size."""
+    """Interface of U-Net and super resolution: an image or a volume to one of its size."""
     n = Net(9)
     kernel = [3] * (len(dims) - 2)
     pads = [1] * 2 * len(kernel)
@@ -155,7 +155,7 @@ def segmenter(path: Path, name: str, dims: Sequence[int]) -> Path:
 
 
 def bert_squad(path: Path) -> Path:
-    """Of BERT-SQuAD: four inputs with colons in their names, three results."""
+    """Interface of BERT-SQuAD: four inputs with colons in their names, three results."""
     n = Net(10)
     x = n.op("Gather", n.weight(30, 8), "input_ids:0")
     x = n.op("Add", x, n.op("Gather", n.weight(2, 8), "segment_ids:0"))
@@ -175,7 +175,7 @@ def bert_squad(path: Path) -> Path:
 
 
 def decoder(path: Path, *, states: bool) -> Path:
-    """Of Llama and Whisper: ids and a mask of a fixed length to scores of the next ids."""
+    """Decoder of Llama and Whisper: ids and a mask of a fixed length to scores of the next ids."""
     n = Net(11)
     x = n.op("Gather", n.weight(40, 8), "input_ids")
     mask = n.cast("attention_mask")
@@ -193,7 +193,7 @@ def decoder(path: Path, *, states: bool) -> Path:
 
 
 def encoder(path: Path) -> Path:
-    """Of Whisper: the features of sound to states."""
+    """Encoder of Whisper: the features of sound to states."""
     n = Net(12)
     x = n.op("Conv", "input_features", n.weight(8, 4, 3), pads=[1, 1], strides=[2])
     n.op("Transpose", n.op("Relu", x), perm=[0, 2, 1], into=["last_hidden_state"])
@@ -202,7 +202,7 @@ def encoder(path: Path) -> Path:
 
 
 def detector(path: Path) -> Path:
-    """Of YOLO: an image to boxes, scores and classes in one tensor."""
+    """Interface of YOLO: an image to boxes, scores and classes in one tensor."""
     n = Net(13)
     x = n.op("Conv", "images", n.weight(6, 3, 4, 4), strides=[4, 4])
     x = n.op("Sigmoid", n.op("Reshape", x, n.const([1, 6, 64], np.int64)))

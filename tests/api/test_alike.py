@@ -62,7 +62,7 @@ def test_it_has_the_kernels_of_one_name() -> None:
         program, _ = _compiled(text)
         assert len(program.executable.launches(FUNCTION)) == names
         assert len(program.executable.launches("main")) > names
-        assert len(program.kernels) == names  # those of ordinary calls
+        assert len(program.kernels) == names  # only the kernels of ordinary calls
 
 
 def test_sizes_of_weights() -> None:

@@ -21,7 +21,7 @@ from mgx_mlir.hardware.machine import available_cpus
 from mgx_mlir.runtime.buffers import address
 from tests.support.models import parsed
 
-SIDE = 1152  # of whole panels on every processor: packed weights are not padded
+SIDE = 1152  # whole panels on every CPU: packed weights are not padded
 WEIGHTS = SIDE * SIDE * 4
 RNG = np.random.default_rng(5)
 
@@ -166,7 +166,7 @@ def test_calls_on_one_program_run_side_by_side(saved: Path, x: np.ndarray) -> No
     loaded = c.load()
     before = resident()
     _, taken = loaded.lanes._lanes[0]
-    with taken, ThreadPoolExecutor(1) as pool:  # as a call that takes long
+    with taken, ThreadPoolExecutor(1) as pool:  # stands for a long call
         assert np.array_equal(pool.submit(c.run, x).result(60)[0], want)
     assert len(loaded.lanes._lanes) == 2
     assert resident() - before < WEIGHTS  # the weights are shared

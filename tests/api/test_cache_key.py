@@ -142,7 +142,7 @@ WEIGHT = np.random.default_rng(0).standard_normal((32, 32)).astype(np.float32)
 def test_programs_in_memory_are_cached(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, quantized: bool
 ) -> None:
-    """What was parsed, and what was quantized then: by its instructions and weights."""
+    """The key of a parsed or quantized program is that of its instructions and weights."""
     monkeypatch.setenv("MGX_CACHE_DIR", str(tmp_path))
     x = np.random.default_rng(1).standard_normal((2, 32)).astype(np.float32)
 

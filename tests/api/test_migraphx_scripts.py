@@ -86,7 +86,7 @@ def cpu() -> Any:
 
 
 def wanted(path: Path, given: Mapping[str, Any]) -> list[np.ndarray]:
-    """What onnxruntime computes."""
+    """Return onnxruntime's results."""
     session = ort_session(str(path))
     return session.run(None, dict(given))
 
@@ -113,7 +113,7 @@ def tensor_to_arg(mgx: Any, tensor: Tensor) -> Any:
 def load_mgx_model(
     mgx: Any, folder: Path, shapes: Mapping[str, Any], *, fp16: bool = False, offload: bool = False
 ) -> Any:
-    """As stable-diffusion's and RNN-T's: from a compiled file where there is one."""
+    """Load a compiled file if there is one, as the scripts of stable-diffusion and RNN-T do."""
     onnx_file = f"{folder}/model.onnx"
     mxr_file = f"{folder}/model_{'fp16' if fp16 else 'fp32'}_{'oc' if offload else 'gpu'}.mxr"
     if os.path.isfile(mxr_file):
@@ -148,7 +148,7 @@ class Held:
 def test_stable_diffusion(tmp_path: Path, machine: Machine, fp16: bool) -> None:
     """2.1, XL, 3 and ControlNet: a time step that is a scalar; the second time from the .mxr."""
     mgx, memory = machine
-    tolerance = 3e-2 if fp16 else 1e-4  # of f16 inside; results are of order 1
+    tolerance = 3e-2 if fp16 else 1e-4  # f16 rounds inside; results are of order 1
     rng = np.random.default_rng(0)
     ids = rng.integers(0, 50, (2, 7)).astype(np.int32)
     latents = rng.standard_normal((2, 4, 8, 8)).astype(np.float32)

@@ -77,7 +77,7 @@ def test_a_built_program_goes_on_after_it() -> None:
     np.testing.assert_array_equal(np.array(p.run({"x": value})[0]), want)
     assert p.get_parameter_names() == ["x"]
     with pytest.raises(UsageError):
-        x.shape()  # of the program as it was
+        x.shape()  # belongs to the earlier program
 
 
 def test_f8_parameters_become_f32_ones() -> None:

@@ -15,7 +15,7 @@ import pytest
 import mgx_mlir as mgx
 from tests.support.models import parsed
 
-# what pyproject.toml's core needs to load and run; docs/deploy.md names the same
+# packages to load and run; docs/deploy.md names the same
 NEEDED = ("iree-base-runtime", "numpy", "msgpack", "ml_dtypes")
 PROGRAM = """
 import sys, time
@@ -82,7 +82,7 @@ def test_it_loads_and_runs(kind: str, site: Path, tmp_path: Path) -> None:
         mgx.save(p, path)
     np.save(tmp_path / "x.npy", given)
     files = [str(path), str(tmp_path / "y.npy"), str(tmp_path / "x.npy")]
-    # as an installation has it: modules are compiled before they are imported
+    # an installation compiles modules before they are imported
     environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
     environment |= {"PYTHONPATH": str(site), "PYTHONPYCACHEPREFIX": str(site.parent / "pyc")}
     seconds = []

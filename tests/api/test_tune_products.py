@@ -185,7 +185,7 @@ def test_rows_of_others(file: Path, row: object) -> None:
     rows = json.loads(file.read_text())
     file.write_text(json.dumps([row, *rows, [rows[0][0], {"tile": 7, "split": 1}]]))
     assert kept_products(ARCH) == {product: GemmConfig(None)}
-    # what another version wrote for the same product is replaced
+    # another version's entry for the same matmul is replaced
     keep_products(ARCH, {product: (GemmConfig(None), 2.0)}, "bound")
     assert len(json.loads(file.read_text())) == 2
 
@@ -219,7 +219,7 @@ def test_calls_in_turns() -> None:
 def test_a_compile_searches_without_a_device_and_the_next_one_uses_it(
     file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By the bound of code that is compiled; the program then has the choice that was kept."""
+    """The search uses the bound of compiled code; the program then has the stored choice."""
     monkeypatch.setenv("MIGRAPHX_MLIR_TUNE_LIMIT", "3")
     data, product = model(64, 96), dot(32, 96, 64)
     found = mgx_mlir.compile(data, target="gpu", arch=ARCH, cache=False, exhaustive_tune=True)

@@ -30,7 +30,7 @@ def test_a_file_is_replaced_only_when_the_block_ends_well(tmp_path: Path) -> Non
 
 @posix
 def test_a_pipe_is_written_to_and_not_replaced(tmp_path: Path) -> None:
-    # as root, `-o /dev/null` put a file in the place of the device
+    # run as root, `-o /dev/null` replaced the device by a file
     path, got = tmp_path / "pipe", list[bytes]()
     os.mkfifo(path)
     reader = threading.Thread(target=lambda: got.append(path.read_bytes()))

@@ -96,7 +96,7 @@ def check_forms(prover: Prover, made: list[Pair]) -> None:
 
 
 def check_proofs(prover: Prover, made: list[Pair]) -> None:
-    """What is proved of the last ones holds at every point."""
+    """Facts that are proved of the newest expressions hold at every point."""
     for x, y in itertools.combinations(made[-5:], 2):
         values = [(x.number(p), y.number(p)) for p in POINTS]
         values = [v for v in values if None not in v]

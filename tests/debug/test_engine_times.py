@@ -117,7 +117,7 @@ def test_disturbed_rounds_do_not_count() -> None:
     problem = times.problem("b", "a")
     assert problem is not None
     assert problem.startswith("other programs use the cores")
-    times.clock = "cpu"  # it stands still while a thread waits
+    times.clock = "cpu"  # CPU time stands still while a thread waits
     assert not times.too_busy
 
 

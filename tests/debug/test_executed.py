@@ -1,4 +1,4 @@
-"""What emulated calls executed: clocks and bounds by hand, from counts made by hand."""
+"""Instructions of emulated calls: clocks and bounds by hand, from counts made by hand."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_launches_add_up() -> None:
 
 
 def test_lds() -> None:
-    """By bytes, of which a unit gets 128 a clock, whatever the instructions."""
+    """LDS time goes by bytes: a compute unit reads 128 a clock, whatever the instructions."""
     reads = {"ds_read_b128 v[0:3], v4": 304, "ds_read_u16 v0, v1": 912}
     e = executed(statistics(304, 304, reads), CHIP)["k"]
     assert e.mix.lds_wide_share == 0.25

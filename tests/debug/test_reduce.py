@@ -75,7 +75,7 @@ def ops(found: Path | MlirCandidate) -> list[str]:
 
 
 def shrink(text: str, interesting: Callable[[MlirCandidate], bool]) -> MlirCandidate:
-    """What is left of a module under a test in this process: no process for each form."""
+    """Reduce a module by a test in this process, rather than one process for each candidate."""
     kept: list[MlirCandidate] = []
     start = MlirCandidate(text)
     assert interesting(start)

@@ -130,7 +130,7 @@ class NumpyScalars:
         return self._one(lambda v: np.exp(v.astype(np.longdouble)), x)
 
     def log(self, x: Any) -> Value:
-        # as the targets' own: subnormals flush
+        # subnormals flush, as on the targets
         def flushed(v: np.ndarray) -> np.ndarray:
             return np.log(np.where(np.abs(v) < np.finfo(v.dtype).tiny, 0, v).astype(np.longdouble))
 

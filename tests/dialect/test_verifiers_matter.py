@@ -46,7 +46,7 @@ Site = tuple[str, int]
 
 
 def problems(chunk: str) -> list[str]:
-    """How the diagnostics of an input differ from what it expects."""
+    """Return the differences of an input's diagnostics from the expected ones."""
     with CONTEXT, WeightStore().active(), collecting(CONTEXT) as seen:
         try:
             parse_module(chunk, CONTEXT)

@@ -138,7 +138,7 @@ def test_concat_past_present(new):
 @pytest.mark.parametrize("interleaved", [False, True])
 @pytest.mark.parametrize("size", [6, 8])
 def test_rotary_embedding_turns_pairs(interleaved, size):
-    """As complex numbers: pair j of position p is multiplied by exp(i * angle[p, j])."""
+    """Pair j of position p is a complex number, multiplied by exp(i * angle[p, j])."""
     rng = np.random.default_rng(size)
     qkv = rng.standard_normal((2, 5, 3, size))
     angles = rng.standard_normal((9, 3))

@@ -1,4 +1,4 @@
-"""What holds for every operator: its examples infer, verify, round-trip, evaluate and alias."""
+"""Examples of every operator infer, verify, round-trip, evaluate and alias."""
 
 import itertools
 import re
@@ -30,7 +30,7 @@ def test_example(cls, operands, attributes):
 
 
 def check_printed(built):
-    """What is printed is read back as the same op; lit/dialect/forms.mlir has what that is."""
+    """The printed form is read back as the same op; lit/dialect/forms.mlir lists the forms."""
     with CONTEXT:
         assert built.module.operation.verify()
         text = asm(built.module.operation)
@@ -50,7 +50,7 @@ def check_view(built, result):
         return
     offset = 0
     if cls.mnemonic == "slice":
-        # where the slice begins is not part of its strides
+        # the offset of the slice is not part of its strides
         index = np.arange(first.size).reshape(first.shape)
         attributes = {d.field: d.read(built.op.attributes) for d in cls.ATTRS.values()}
         arrays = iter(built.arrays[1:])

@@ -18,7 +18,7 @@ from tests.support.models import parsed
 
 @dataclass(frozen=True)
 class Ran:
-    """What a command ended with."""
+    """The result of a command."""
 
     status: int
     out: str

@@ -1,4 +1,4 @@
-"""What compile and read write is whole: other tools run it as it lies there."""
+"""Files that compile and read write are complete: other tools run them unchanged."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ def test_a_model_in_another_folder_is_warm(home: Path, models: Path) -> None:
 def test_another_installation_of_the_same_sources_is_warm(
     home: Path, models: Path, change: str
 ) -> None:
-    """As a second environment or a wheel that is built again has it: other paths and times."""
+    """A second environment, or a rebuilt wheel, has other paths and times."""
     compiled(models / "mnist.onnx")
     package = home / "site" / "mgx_mlir"
     ignore = shutil.ignore_patterns("__pycache__", "build")

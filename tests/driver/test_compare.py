@@ -64,7 +64,7 @@ def test_small_differences_everywhere_fail_by_rms_though_elements_hold() -> None
 def test_full_precision_limits_are_relative_to_the_largest_magnitude() -> None:
     b = np.linspace(-20, 20, 1001)
     a = b.copy()
-    a[500] += 9e-4  # where b is 0: 4.5e-5 of the largest
+    a[500] += 9e-4  # b is 0 there: 4.5e-5 of the largest
     assert compare("y", a, b, FULL_PRECISION).passed
     a[500] += 2e-4
     assert not compare("y", a, b, FULL_PRECISION).passed

@@ -115,7 +115,7 @@ def broken_pass(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch)
 
 @pytest.fixture(scope="module")
 def alone(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """As `cancelling`, with each relu read once and no other output: y shows nothing of it."""
+    """A variant of `cancelling`: each relu has one reader, and y, the only output, hides it."""
     rng = np.random.default_rng(2)
     order = rng.permutation(N)
     w = rng.uniform(0.5, 100, (1, N)).astype(np.float32)

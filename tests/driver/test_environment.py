@@ -115,7 +115,7 @@ def test_log_files(driver: Driver, models: Path, tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no device that is always full")
 def test_a_full_disk_loses_lines_and_no_work(models: Path, tmp_path: Path) -> None:
-    """Of stderr, and of a log file beside another one."""
+    """Lines of stderr, and of a log file beside another one, are lost."""
     whole = tmp_path / "whole.log"
     command = [sys.executable, "-m", "mgx_mlir.tools.driver", "read", models / "mnist.onnx",
                "--log-file", "/dev/full", whole]  # fmt: skip

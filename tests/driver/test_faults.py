@@ -99,7 +99,7 @@ def test_truncated_files(driver: Driver, tmp_path: Path, suffix: str) -> None:
     for i in range(CUTS):
         cut.write_bytes(data[: len(data) * (2 * i + 1) // (2 * CUTS)])
         ran = driver("read", cut)
-        # what ends at the end of a statement is a smaller script, or module
+        # a file cut at the end of a statement is a smaller script, or module
         if suffix in (".py", ".mlir") and ran.status == 0:
             continue
         assert (ran.status, ran.out) == (2, ""), i

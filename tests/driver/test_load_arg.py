@@ -151,7 +151,7 @@ def test_the_command(driver: Driver, models: Path, tmp_path: Path) -> None:
     ran = driver("verify", "--cpu", models / "wider.onnx", "--load-arg", "@x", path)
     assert ran.status == 0
     assert "  warning: cpu: all elements are 0" in ran.lines  # relu of -1
-    # what is read says how large the dims are
+    # the file decides the sizes of the dims
     np.save(tmp_path / "rows.npy", np.ones((5, 3), np.float32))
     ran = driver("verify", "--cpu", models / "open.onnx", "--default-dyn-dim", "{min:1,max:8}",
                  "--load-arg", "@x", tmp_path / "rows.npy")  # fmt: skip

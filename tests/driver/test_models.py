@@ -1,4 +1,4 @@
-"""What becomes of a model as it is read: cut, without literals, from a script, from odd names."""
+"""Reading a model: cut, without literals, from a script, from odd names."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ def test_the_list(driver: Driver) -> None:
     assert ran.lines == sorted(set(ran.lines))
     assert ran.lines[:3] == ["@literal", "@param", "@return"]
     assert {"get_tuple_elem", "unknown:", "undefined", *OPS} - set(ran.lines) == {
-        "literal", "yield", "unknown",  # which are @literal, @return and unknown:NAME
+        "literal", "yield", "unknown",  # printed as @literal, @return and unknown:NAME
     }  # fmt: skip
     assert {"cpu::convolution", "gpu::add", "ref::reshape", "ref::lstm"} <= set(ran.lines)
     # compiled programs have no views, no recurrent operators and nothing that is not lowered

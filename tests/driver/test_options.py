@@ -135,7 +135,7 @@ def _batch(driver: Driver, models: Path, tmp: Path, flag: str) -> None:
     path = models / "open.onnx"
     assert "x: float_type, {1, 3}" in good(driver("params", path))
     assert "x: float_type, {4, 3}" in good(driver("params", path, flag, 4))
-    # of a model with run-time dims it is the size to run at
+    # for a model with dynamic dims it is the size to run at
     dynamic = ("--default-dyn-dim", "{min:1, max:8}")
     again = ("--ref", "-p", "dead_code_elimination", "--json")
     for size in (2, 5):

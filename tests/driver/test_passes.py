@@ -61,7 +61,7 @@ def test_unknown_passes_are_named(driver: Driver, file: Path) -> None:
 def test_verify_checks_the_passes_against_the_model_as_it_is(driver: Driver, file: Path) -> None:
     ran = driver("verify", file, "--ref", "--verbose", "-p", "simplify_reshapes", "fuse_pointwise")
     assert ran.status == 0
-    assert "ref::transpose" in ran.out  # of the reference
+    assert "ref::transpose" in ran.out  # the reference's trace
     agree = "ref after simplify_reshapes, fuse_pointwise and ref agree in 1 output"
     assert f"verification passed: {agree}" in ran.out
     assert driver("verify", file, "--ref").status == 2
@@ -134,7 +134,7 @@ def test_the_cache_knows_what_the_environment_changes(
     assert compile_program(str(file), "cpu").stats.cached
     x = np.ones((2, 3), np.float32)
     np.testing.assert_allclose(fused.run(x)[0], apart.run(x)[0], rtol=1e-6)
-    # what is traced is run, not looked up
+    # a traced compile is run, not looked up
     monkeypatch.setenv("MIGRAPHX_TRACE_PASSES", "1")
     capfd.readouterr()
     assert not compile_program(str(file), "cpu").stats.cached

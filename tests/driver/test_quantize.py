@@ -57,7 +57,7 @@ def rows(lines: list[str], start: str) -> dict[str, list[str]]:
 
 
 def first_product() -> tuple[float, float]:
-    """What the first dot loses in 8 bits, in f64: decibels, cosine."""
+    """Return the 8-bit error of the first dot, against f64: decibels, cosine."""
     w = weights()["w0"].astype(np.float64)
     x = np.stack(INPUTS).reshape(-1, len(w)).astype(np.float64)
     steps, step = np.abs(w).max(0) / 127, np.abs(x).max() / 127
@@ -199,7 +199,7 @@ def test_errors(driver: Driver, models: Path, given: Path) -> None:
 
 
 def test_the_word_behind_report(driver: Driver, models: Path, given: Path) -> None:
-    """It is a page if its name says so, else the model."""
+    """The word after --report is the page if its suffix is .html, else the model."""
     page_ = given / "a.html"
     ran = driver("quantize", "--ref", "--fp16", "--report", page_, models / "mnist.onnx", "-n", 1)
     assert (ran.status, page_.exists()) == (0, True)

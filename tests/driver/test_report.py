@@ -164,7 +164,7 @@ def test_a_browser_draws_it(driver: Driver, models: Path, tmp_path: Path) -> Non
 
 
 def completed(script: str, *words: str) -> list[str]:
-    """What bash offers for the last word."""
+    """Return bash's completions of the last word."""
     line = " ".join(words)
     ask = (
         f"{script}\n"
@@ -190,7 +190,7 @@ def test_bash(driver: Driver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert completed(script, "mgx-driver", "perf", "--iterations", "") == []
     assert completed(script, "mgx-driver", "completion", "f") == ["fish"]
     given = ("mgx-driver", "run", "m.onnx", "--load-arg", "@x", "x.npy")
-    assert completed(script, *given, "--save-o") == ["--save-outputs"]  # it ends the list
+    assert completed(script, *given, "--save-o") == ["--save-outputs"]  # an option ends the list
     monkeypatch.chdir(tmp_path)
     (tmp_path / "model.onnx").touch()
     assert completed(script, "mgx-driver", "read", "mod") == ["model.onnx"]

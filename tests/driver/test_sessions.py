@@ -191,7 +191,7 @@ def test_dynamic_dimensions(driver: Driver, models: Path) -> None:
     assert first("--dynamic-dims") == "x: dynamic, float_type, {[0..], 3}, named {n, 3}"
     assert first("--dynamic-dims", "--input-dim", "@x", 7, 3) == first("--dynamic-dims")
     assert first("--dim-param", "@n", "{min:2,max:8}") == dynamic
-    # what is dynamic stays so: --input-dim is the size to run at
+    # dynamic dims stay dynamic: --input-dim is the size to run at
     assert first("--dim-param", "@n", "{min:2,max:8}", "--input-dim", "@x", 7, 3) == dynamic
     assert first("--default-dyn-dim", "{min:2,max:8}", "--input-dim", "@x", 7, 3) == dynamic
     assert first("--dim-param", "@n", 6, "--input-dim", "@x", 7, 3) == (

@@ -1,4 +1,4 @@
-"""What a terminal shows: help in its width, colours, hints, summaries, files named in time."""
+"""Output on a terminal: help in its width, colours, hints, summaries, files named in time."""
 
 from __future__ import annotations
 

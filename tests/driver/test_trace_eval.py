@@ -69,7 +69,7 @@ def test_kernels(driver: Driver, models: Path, monkeypatch: pytest.MonkeyPatch) 
     assert ran.errors[at + 2] == "Output has normal, zero"
     assert len(ran.errors[at + 3].split(",")) == 11
     assert ran.errors[at + 4].startswith("Min value: 0, Max value: ")
-    # what a softmax gives adds up to 1
+    # results of a softmax add up to 1
     mean = float(re.search(r"Mean: ([\d.e-]+)", ran.errors[-1])[1])
     assert mean == pytest.approx(0.1)
 

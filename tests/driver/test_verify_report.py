@@ -1,4 +1,4 @@
-"""What verify says of failures, its variables, its JSON report, and what the target side can be."""
+"""Reports of verify: failures, variables, JSON, and kinds of target sides."""
 
 from __future__ import annotations
 

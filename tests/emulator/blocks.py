@@ -14,7 +14,7 @@ from onnx import TensorProto
 
 from tests.emulator.models import Case, Graph
 
-LARGEST = {np.float32: -3.4028235e38, np.float16: -65504.0}  # what masks add; bf16: as f32
+LARGEST = {np.float32: -3.4028235e38, np.float16: -65504.0}  # added by masks; bf16: f32's
 
 
 class Block(Graph):

@@ -85,7 +85,7 @@ def reductions(g: Forms) -> None:
     g.result(g.op("ReduceMean", g.x(12, 5, 9), axes=[0, 2], keepdims=0), 5)
     g.result(g.op("ReduceMin", g.op("Abs", g.x(31, 130)), axes=[1], keepdims=0), 31)
     g.result(g.op("ReduceL2", g.x(21, 50), axes=[1], keepdims=0), 21)
-    # what was reduced is read again
+    # the reduced operand is read again
     y = g.x(23, 96)
     mean = g.op("ReduceMean", y, axes=[1], keepdims=1)
     g.result(g.op("Relu", g.op("Sub", y, mean)), 23, 96)
@@ -253,7 +253,7 @@ def integers(seed: int) -> Case:
     x, w = g.x(33, 70), g.weight(70, 48)
     s32, u8 = TensorProto.INT32, TensorProto.UINT8
     g.result(g.op("MatMulInteger", x, w), 33, 48, kind=s32)
-    # what follows a product is in its kernel
+    # the epilogue of a matmul is in its kernel
     bias = g.weight(array=g.rng.integers(-999, 999, 24).astype(np.int32))
     y = g.op("Add", g.op("MatMulInteger", g.x(16, 64), g.weight(64, 24)), bias)
     g.result(g.op("Max", y, g.weight(array=np.asarray(0, np.int32))), 16, 24, kind=s32)

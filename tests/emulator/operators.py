@@ -33,7 +33,7 @@ harness.load_dialect()
 
 ARCHS = ("gfx942", "gfx1100")
 SEEDS = (0, 1, 2)
-# what every operator that takes them is run in, its own examples or not
+# types that every operator is run in if it takes them, beside those of its examples
 WANTED = (dtypes.FLOAT, dtypes.HALF, dtypes.BF16, dtypes.INT8)
 CONVERTED = 2  # examples in a type of which the operator has none
 TRIED = 6  # examples, until that many are found that the operator takes in a type
@@ -59,7 +59,7 @@ def is_rewritten(cls: type[Op]) -> bool:
 
 
 def operators() -> list[type[Op]]:
-    """Those of them that examples can state: arrays and attributes, no regions."""
+    """Return the operators that examples can state: with arrays and attributes, no regions."""
     return [cls for cls in compiled_operators() if harness.examples_of(cls)]
 
 
@@ -95,8 +95,8 @@ def is_float(case: Case) -> bool:
 
 @functools.cache
 def taken(cls: type[Op], dtype: DType) -> tuple[bool, tuple[int, ...]]:
-    """Which float examples the operator takes in `dtype`, and whether with the first float
-    operand alone in it; the same for every seed."""
+    """Return which float examples the operator takes in `dtype`, and whether only the first float
+    operand may have it; the same for every seed."""
     own = [c for c in examples(cls, 0) if is_float(c)]
     order = sorted(range(len(own)), key=lambda i: (i % max(1, len(own) // TRIED), i))[:TRIED]
     for first_only in (False, True):
@@ -241,7 +241,7 @@ def compiled(cases: Sequence[Case], arch: str, start: int = 0) -> Programs:
 
 
 def run(programs: Programs, cases: Sequence[Case]) -> Errors:
-    """What the programs of `cases` give, with values of the same types, beside their references."""
+    """Run the programs of `cases` on values of the same types; compare with their references."""
     errors = Errors()
     for where, program in programs:
         if isinstance(program, str):
@@ -253,7 +253,7 @@ def run(programs: Programs, cases: Sequence[Case]) -> Errors:
 
 
 def outcomes(compiled: Compiled, cases: Sequence[Case]) -> Iterator[Outcome]:
-    """What the cases give, beside their numpy references."""
+    """Yield the results of the cases and of their numpy references."""
     program, inputs, counts = harness.build(cases)
     interpreter = Interpreter(program.module, program.store)
     want = interpreter.run({f"x{i}": a for i, a in enumerate(inputs)})

@@ -1,4 +1,4 @@
-"""What a case's values should be, and how far computed ones are from them.
+"""Expected values of a case, and the errors of computed ones.
 
 The oracle computes in f32 what the model says with its weights and inputs as they are rounded to
 the case's type: an error is what rounding between the operators, and mistakes, amount to.

@@ -420,8 +420,7 @@ g (float16[1,4,256,64] q, float16[1,2,256,64] k, float16[1,2,256,64] v, float16[
 
 @pytest.mark.parametrize("size", [1.0, 300.0])
 def test_attention_by_the_operator(size: float, library: Path) -> None:
-    """It computes in f32 what it is given in f16: one kernel that reads f16, with scores beyond
-    what f16 holds."""
+    """One kernel reads f16 and computes in f32: scores may exceed the range of f16."""
     model, rng = onnx.parser.parse_model(WIDE), np.random.default_rng(5)
     dims = {v.name: [d.dim_value for d in v.type.tensor_type.shape.dim] for v in model.graph.input}
     inputs = {n: rng.standard_normal(d) for n, d in dims.items()}
@@ -459,8 +458,8 @@ g (T[1,4,1,64] q, T[1,2,N,64] k, T[1,2,N,64] v, T[1,1,1,N] m) => (T[1,4,1,64] y)
 def test_one_query_by_the_operator(
     arch: str, kind: str, keys: int, size: float, library: Path
 ) -> None:
-    """It goes by parts of the keys, as it was given: with scores beyond what f16 holds, heads that
-    share keys, and a mask, which is read where it lies if the parts are whole."""
+    """The keys are processed in parts, in their own type: scores beyond the range of f16, heads
+    that share keys, and a mask, which is read in place if all parts are whole."""
     name, held = {"f16": "float16", "bf16": "bfloat16"}[kind], KINDS[kind][1]
     model = onnx.parser.parse_model(ONE.replace("T", name).replace("N", str(keys)))
     rng, dims = np.random.default_rng(6), {"q": (1, 4, 1, 64), "m": (1, 1, 1, keys)}

@@ -126,7 +126,7 @@ def grouped(batch: Any, new: Any, past: Any, heads: int, shared: int, kind: str)
 
 
 def cached(x: dict[str, np.ndarray], heads: int, shared: int) -> np.ndarray:
-    """What GroupQueryAttention gives, in float64."""
+    """Return the results of GroupQueryAttention, in float64."""
     b, new, _ = x["q"].shape
     q, k, v = (
         x[n].astype(np.float64).reshape(b, new, -1, SIZE).swapaxes(1, 2) for n in "qkv"

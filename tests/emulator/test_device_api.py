@@ -287,7 +287,7 @@ def test_failed_calls_leave_the_device(staying: Any, given: dict[str, Any], targ
     p = product()
     p.compile(target, cache=False)
     vmfb = bytearray(p.compiled.executable.vmfb)
-    flags = vmfb.find(b"\x7fELF") + 48  # of the ELF file: the architecture among them
+    flags = vmfb.find(b"\x7fELF") + 48  # the ELF file's flags: they contain the architecture
     vmfb[flags] ^= 0x7F
     object.__setattr__(p.compiled.executable, "vmfb", bytes(vmfb))
     with pytest.raises(MgxError):
@@ -319,7 +319,7 @@ def pointer(held: Any, at: int = 0) -> Any:
 
 
 def test_pointers_and_buffers(staying: Any, target: Any, given: dict[str, Any]) -> None:
-    """As scripts for MIGraphX do it: device pointers in and out."""
+    """Scripts for MIGraphX pass device pointers as inputs and outputs."""
     shapes = staying.get_parameter_shapes()
     assert list(shapes) == ["x", "y", "main:#output_0"]
     held = target.allocate(shapes["main:#output_0"])

@@ -1,4 +1,4 @@
-"""What a program's text says of device memory, against what the emulated device allocates."""
+"""Device memory that a program's text states, against allocations of the emulated device."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _SCRATCH = re.compile(r"hip::hip_allocate_memory\[shape=float_type, \{(\d+)\}, \
 _WEIGHT = re.compile(r"hip::hip_copy_literal\[id=@literal:\d+\] -> half_type, \{([\d, ]+)\}")
 _ROW = re.compile(r"@literal\{ \.\.\. \} -> half_type, \{(\d+)\}")
 pytestmark = pytest.mark.emulator
-# what has no scratch, what has some, and what has weights that are stored by row
+# models without scratch, with some, and with weights that are stored by row
 MODELS = {"softmax": 0, "convolution": 1, "bottleneck": 1, "three results": 1}
 
 
@@ -71,7 +71,7 @@ def test_scratch_and_weights(name: str, library: Path) -> None:
     held = [int(n) for n in _ALLOCATED.findall(load)]
     for n in weights:
         held.remove(n)
-    # what is left: biases that products of CDNA begin with, in the type of their sums
+    # the rest: biases that CDNA's matmuls start from, in the type of their sums
     rows = [4 * int(n) for n in _ROW.findall(done.stdout)]
     assert held == (rows[:1] if name == "bottleneck" else [])
 

@@ -60,7 +60,7 @@ NOT_HERE = {
 
 
 def formed(case: Case) -> set[str]:
-    """What the passes of the gpu target make of a model: kernels, rewrites that applied."""
+    """Run the passes of the gpu target on a model; return kernels, and rewrites that applied."""
     program = mgx_mlir.parse_onnx_buffer(case.model.SerializeToString()).program_ir
     steps = {pass_name(s.partition("{")[0]): s for s in pipeline("gpu")}
     with observing() as seen:
@@ -87,7 +87,7 @@ def test_every_form_has_a_case() -> None:
 
 
 def limit(dtype: str, value: np.ndarray) -> float:
-    """Of the error's norm: integers are exact, floats among them are f32."""
+    """Return the limit of the error's norm: integers are exact, floats among them are f32."""
     if value.dtype.kind in "iu":
         return 0.0
     return LIMITS["f32" if dtype == "i8" else dtype]
@@ -138,7 +138,7 @@ def test_attentions(step: str, arch: str, library: Path) -> None:
     assert f'tag = "{"attention" if step == FLASH else DECODING}"' in str(net.module)
     got = emulated(lowered, net.inputs, arch, library)
     for found, want, (dtype, name) in zip(got, net.want, net.names, strict=True):
-        check(found, want, TOLERANCE[dtype] * 2, name)  # as on the processor: test_gpu_forms.py
+        check(found, want, TOLERANCE[dtype] * 2, name)  # the CPU's limit: test_gpu_forms.py
 
 
 @pytest.mark.slow
@@ -188,7 +188,7 @@ def test_attention_with_a_cache(dtype: str, arch: str, library: Path) -> None:
     rng = np.random.default_rng(3)
     kind = dtypes.from_name(dtype).np
     batch, heads, new, longest, size = 2, 3, 2, 24, 16
-    lengths = np.asarray([7, 20], np.int32)  # of all rows, less 1
+    lengths = np.asarray([7, 20], np.int32)  # lengths of all rows, less 1
 
     def draw(rows: int) -> np.ndarray:
         return rng.standard_normal((batch, heads, rows, size)).astype(kind)

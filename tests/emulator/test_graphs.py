@@ -139,7 +139,7 @@ def test_dependencies_order_a_graph(hip: Hip, adds: Any) -> None:
     graph, *_ = chain(hip, adds, x, y, 10)
     made = launched(hip, graph)
     assert (hip.read(x), hip.read(y)) == ([14], [14])
-    assert hip.status("hipGraphDestroy", graph) == 0  # what was instantiated stays
+    assert hip.status("hipGraphDestroy", graph) == 0  # the instantiated graph stays
     for _ in range(2):
         assert hip.status("hipGraphLaunch", made, None) == 0
     assert hip.read(y) == [14]
@@ -178,7 +178,7 @@ def test_new_parameters(hip: Hip, adds: Any) -> None:
     x, y = hip.memory(0), hip.memory(0)
     graph, filled, added, _ = chain(hip, adds, x, y, 10)
     made = launched(hip, graph)
-    # of the graph: not of what was instantiated before
+    # changes the graph, not its earlier instances
     assert hip.status("hipGraphMemsetNodeSetParams", filled, fill(x, 20)) == 0
     assert hip.status("hipGraphLaunch", made, None) == 0
     assert hip.read(y) == [14]
@@ -426,12 +426,12 @@ def test_each_size_is_a_graph(library: Path) -> None:
         return [b - a for a, b in zip(before, after, strict=True)]
 
     for rows in (3, 5):
-        assert launches(rows) == [1, 1]  # it is recorded, and launched
+        assert launches(rows) == [1, 1]  # recorded, then launched
     assert launches(3) == launches(5) == [0, 1]
     for rows in range(6, 21):
         launches(rows)
     assert launches(5) == [0, 1]
-    assert launches(3) == [1, 1]  # it was dropped
+    assert launches(3) == [1, 1]  # recorded again: the graph was dropped
     made.close()
 
 
@@ -455,7 +455,7 @@ def test_saved_code_is_one_launch(
         migraphx.load(path, emulate=True, hip_graph=True),
         migraphx.load_buffer(bare, emulate=True, hip_graph=True, stream_priority=-1),
     ):
-        graphs_of(made, 1)  # it is recorded
+        graphs_of(made, 1)  # recorded here
         assert [graphs_of(made, n) for n in (2, 3)] == [[0, 1], [0, 1]]
     assert graphs_of(migraphx.load(path, emulate=True), 1)[1] == 0
 

@@ -162,7 +162,7 @@ def counted(library: Path) -> None:
 
 
 def test_instructions_are_as_many_as_run(library: Path, tmp_path: Path) -> None:
-    """What the code says that a wave runs is what waves ran."""
+    """Instruction counts that are predicted from the code equal those that waves ran."""
     path = tmp_path / "stats.json"
     done = subprocess.run(
         [sys.executable, "-c", COUNTED, str(library)], capture_output=True, text=True,
@@ -195,7 +195,7 @@ def test_the_clock_as_a_judge(library: Path) -> None:
     found = by_time("gfx942", library=str(library))(lowered, names)
     assert list(found) == names
     assert all(us is not None and us > 0 for us in found.values())
-    # by another clock, which moves a second with every look
+    # a clock that advances one second per call
     ticks = iter(range(1, 1 << 20))
     found = by_time("gfx942", library=str(library), clock=lambda: next(ticks))(lowered, names)
     assert found == {"main": 1e6, "choice1": 1e6}
@@ -215,7 +215,7 @@ INTEGERS = [(False, None, False, False), (True, 131, False, False), (True, 128, 
     ],
 )
 def test_tiles_of_large_products(arch: str, tile: MmaSchedule, library: Path) -> None:
-    """What reads the LDS ahead, with a residual, whole and cut."""
+    """Schedules that prefetch from the LDS, with a residual, whole and partial tiles."""
     rng, net = np.random.default_rng(17), Programs()
     for kind in (np.float16, ml_dtypes.bfloat16):
         columns = 16 * tile.tiles[2]

@@ -69,7 +69,7 @@ g (float[6,24] x0, float[7,16] x1, float[15,100] x2, float[8,264] x3, float[2,10
 
 @pytest.mark.emulator
 def test_few_rows(library: Path) -> None:
-    """Where no matrix instruction multiplies them, none lies in scratch memory."""
+    """Rows that no matrix instruction multiplies do not use scratch memory."""
     model, rng = onnx.parser.parse_model(FEW), np.random.default_rng(4)
     for i, dims in enumerate([(24, 24), (16, 3), (100, 33), (264, 100), (1024, 24)]):
         w, c = rng.standard_normal(dims) / dims[0] ** 0.5, rng.standard_normal(dims[1])

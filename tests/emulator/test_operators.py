@@ -143,7 +143,7 @@ def test_every_operator_has_cases() -> None:
 
 
 def test_seeds_draw_other_values() -> None:
-    """Of the same types."""
+    """Other seeds keep the types."""
     same = set()
     for cls in operators.operators():
         drawn = [operators.cases_of(cls, seed) for seed in SEEDS]

@@ -71,7 +71,7 @@ g (TYPE[N,M] x) => (TYPE[1,1] a, TYPE[1,1] b, TYPE[N,1] c, TYPE[1,M] d)
 @pytest.mark.parametrize("arch", ARCHS)
 @pytest.mark.parametrize("kind", ["int64", "uint64", "double"])
 def test_dynamic_extremes_of_64_bits(kind: str, arch: str, library: Path) -> None:
-    """Of elements on one side of what the compiler starts with (hazard 42)."""
+    """Elements lie on one side of the value that IREE starts with (hazard 42)."""
     model = onnx.parser.parse_model(EXTREMES.replace("TYPE", kind)).SerializeToString()
     program: Any = mgx_mlir.compile(model, "gpu", arch=arch, emulate=True)
     rng, to = np.random.default_rng(4), np.float64 if kind == "double" else np.dtype(kind)
@@ -115,8 +115,8 @@ g (float16[N,5] x, float16[N,2,7,7] w, float16[5,1] u, float16[N,7,M] v, float[N
 
 @pytest.mark.parametrize("arch", ARCHS)
 def test_rows_of_five_and_seven_in_f16(arch: str, library: Path) -> None:
-    """Which the compiler's code generator crashes on where it reads them as f32, or rounds to them
-    what a product of f32 gives (hazard 44)."""
+    """LLVM crashes where it reads such rows as f32, or rounds f32 results of a dot to them
+    (hazard 44)."""
     model = onnx.parser.parse_model(ODD_ROWS).SerializeToString()
     program: Any = mgx_mlir.compile(model, "gpu", arch=arch, emulate=True)
     rng = np.random.default_rng(6)

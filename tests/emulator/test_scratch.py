@@ -150,7 +150,7 @@ def test_windows_of_dynamic_images(library: Path) -> None:
 
 
 def test_windows_of_a_dynamic_batch_in_bf16(library: Path) -> None:
-    """Of images of a known height, too: four scalar registers were kept elsewhere."""
+    """Images of a static height, too: four scalar registers were spilled."""
     text = """(TYPE[n,192,14,14] x) => (TYPE[n,96,7,7] y)
     { a = Conv<strides=[2,2]>(x, v, b)  s = Sigmoid(a)  y = Mul(a, s) }"""
     model = net(text, "f32", v=(96, 192, 2, 2), b=(96,))
@@ -162,7 +162,7 @@ def test_windows_of_a_dynamic_batch_in_bf16(library: Path) -> None:
 
 
 def test_windows_without_matrix_instructions(library: Path) -> None:
-    """Of images that the run counts: tiles of threads, as of a known number of them."""
+    """A dynamic number of images has tiles of threads, as a static one has."""
     text = """(TYPE[n,16,24,24] x) => (TYPE[n,16,24,24] y, TYPE[n,24,8,8] z)
     { a = Conv<pads=[1,1,1,1]>(x, v, b)  g = Sigmoid(a)  y = Mul(a, g)
       z = Conv<strides=[3,3], pads=[1,1,1,1]>(x, w) }"""
