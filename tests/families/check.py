@@ -29,7 +29,7 @@ SECONDS = 600
 
 @dataclass
 class Row:
-    """What came of one model: the worst error over its outputs and sizes, or why it failed."""
+    """The outcome of one model: the worst error over its outputs and sizes, or the failure."""
 
     name: str
     error: float = float("inf")
@@ -88,7 +88,7 @@ def inputs_of(path: Path) -> list[dict[str, np.ndarray]]:
 
 
 def _cpu_seconds() -> float:
-    """Of this process and the children that ended: other work on the machine does not count."""
+    """CPU seconds of this process and its ended children: no other work on the machine."""
     usages = [resource.getrusage(w) for w in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     return sum(u.ru_utime + u.ru_stime for u in usages)
 

@@ -15,8 +15,8 @@ from onnx import numpy_helper
 from tests.families import check
 from zoo.families import store
 
-# Of two layers: what is fused with dynamic dims is not to come apart unseen. Seven a layer for
-# BERT, whose rows become contiguous by what the pass that names sizes has learned
+# kernels of two layers, so that lost fusions of dynamic dims are noticed. BERT has seven a layer:
+# its rows become contiguous by facts that the pass that names sizes has learned
 KERNELS = {"bert.dynamo.18.dynamic": 20, "llama.dynamo.18.dynamic": 34}
 
 

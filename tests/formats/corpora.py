@@ -41,7 +41,7 @@ from tests.formats.protos import damaged_message
 
 ROOT = Path(__file__).parent.parent.parent
 TF = ROOT / "tests" / "frontends" / "tf" / "data"
-SMALL = ("gnn.script.17.dynamic", "gru_tagger_padded.script.17.dynamic")  # of 12 and 21 KB
+SMALL = ("gnn.script.17.dynamic", "gru_tagger_padded.script.17.dynamic")  # 12 and 21 KB
 FOLDED = "builtin.module(mgx-propagate-constant)"
 Damage = Callable[[bytes, random.Random, list[bytes]], bytes]
 Reader = Callable[[bytes], None]

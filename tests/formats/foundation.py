@@ -24,7 +24,7 @@ from tests.formats.fuzz import peak_bytes
 
 
 def check(model: Path, folder: Path, json_megabytes: float) -> str:
-    """What a model took; AssertionError where something did not come back."""
+    """Return time and memory of a model; AssertionError where a round trip loses something."""
     parts: list[str] = []
 
     def timed(what: str, start: float) -> None:

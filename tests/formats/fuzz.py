@@ -39,7 +39,7 @@ from tests.formats.corpora import ROOT, Kind, collect_cases, kinds
 from tests.formats.mutations import damaged, damaged_header
 from tests.formats.programs import PROGRAMS, dense
 
-RAISED = re.compile(r"failed: \w*(Error|Exception)\b")  # how a pass that raised is told
+RAISED = re.compile(r"failed: \w*(Error|Exception)\b")  # message of a pass that raised
 CURRENT = "current"  # the file that is being read
 LIMIT_SECONDS = 20.0  # for one file
 LIMIT_BYTES = 1 << 30
@@ -51,7 +51,7 @@ CHUNK = 1000  # files that one process reads: one that crashes ends no campaign
 
 
 def corpus(folder: Path, cases: Path | None = None) -> dict[str, Kind]:
-    """What the 10,000 files are made of."""
+    """Write the files that the 10,000 mutations start from."""
     made = [build() for build in PROGRAMS.values()]
     path = folder / "damaged"
     held: list[Any] = [
@@ -132,7 +132,7 @@ class _Code:
 
 @dataclass
 class Tally:
-    """What became of the files."""
+    """Counts of the outcomes."""
 
     outcomes: collections.Counter[str] = field(default_factory=collections.Counter)
     failures: list[str] = field(default_factory=list)
@@ -195,7 +195,7 @@ def fuzz(
         kind = files[name]
         others = kind.files if len(kind.files) > 1 else donors
         data = kind.damage(rng.choice(kind.files), rng, others)
-        (folder / CURRENT).write_bytes(data)  # what a crash of the process leaves behind
+        (folder / CURRENT).write_bytes(data)  # stays there if the process crashes
         outcome, problem, took = read_one(kind.read, data)
         tally.outcomes[f"{name} {outcome}"] += 1
         if took > tally.slowest:

@@ -13,7 +13,7 @@ from mgx_mlir.frontends.mxr.decode import decode_json, decode_msgpack
 from mgx_mlir.printers.tree_files import Binary, json_text, msgpack_bytes
 
 Tree = Any
-HEAD = struct.Struct("<8sQI32s")  # of a blob file: magic, length, sum and signature of the header
+HEAD = struct.Struct("<8sQI32s")  # blob file: magic, length, sum and signature of the header
 
 # msgpack heads that state lengths which are not there, and ends of what numbers can be
 HEADS = (

@@ -11,7 +11,7 @@ NUMBERS = (0, 1, -1, 2, 3, 7, 13, 64, 65, 255, 46341, 2**31 - 1, 2**31, 2**33, 2
 FLOATS = (0.0, -1.0, 1e-40, 3e38, 1e300, float("inf"), float("-inf"), float("nan"), 0.7)
 TEXTS = ("", "x", "@0", "\x1b[31m", "a\0b", "a\nb", "NOTSET", "linear", "SAME_UPPER", "²",
          "9" * 5000, "..", "/etc/passwd", "z" * 3000, "\u202e", "*:0")  # fmt: skip
-# what FieldDescriptor.cpp_type allows; enumerations are int32
+# ranges of FieldDescriptor.cpp_type; enumerations are int32
 _INTEGERS = {1: (-(2**31), 2**31 - 1), 2: (-(2**63), 2**63 - 1), 3: (0, 2**32 - 1),
              4: (0, 2**64 - 1)}  # fmt: skip
 Place = tuple[Any, Any]  # a message and the descriptor of a field that is set in it
@@ -25,7 +25,7 @@ def damaged_message(kind: Any, data: bytes, rng: random.Random) -> Any:
         _places(message, places, 0)
         if not places:
             break
-        # as often a field of a node as one of the many numbers of a tensor
+        # names first, so that a node's field is as likely as one of a tensor's many numbers
         names = sorted({f.name for _, f in places})
         name = rng.choice(names)
         owner, field = rng.choice([p for p in places if p[1].name == name])

@@ -70,7 +70,7 @@ def raises(error: BaseException) -> object:
 def test_the_judge(
     reader: object, outcome: str, problem: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fuzz, "peak_bytes", lambda: 0)  # what other tests here took is not its own
+    monkeypatch.setattr(fuzz, "peak_bytes", lambda: 0)  # ignore other tests' memory
     found = fuzz.read_one(reader, b"")  # type: ignore[arg-type]
     assert found[:2] == (outcome, problem)
 

@@ -1,4 +1,4 @@
-"""What nests in MLIR text is bounded ahead of MLIR's parser, which overflows the stack."""
+"""Nesting of MLIR text is limited before MLIR's parser, which would overflow the stack."""
 
 from __future__ import annotations
 

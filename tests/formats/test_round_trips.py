@@ -54,7 +54,7 @@ def check_both(p: migraphx.program, feed: dict[str, np.ndarray]) -> None:
     q = migraphx.load_buffer(data)
     check_same(p, q)
     assert models.results(q, feed) == models.results(p, feed)
-    # what is the same file to the last bit has the same results
+    # files that are bitwise equal have the same results
     assert migraphx.save_buffer(q) == data
     assert migraphx.save_buffer(migraphx.load_buffer(migraphx.save_buffer(p, "json"))) == data
 

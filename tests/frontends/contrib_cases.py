@@ -28,7 +28,7 @@ ort = pytest.importorskip("onnxruntime")
 state = pytest.importorskip("onnxruntime.capi.onnxruntime_pybind11_state")
 
 MS = "com.microsoft"
-OPSET = 20  # of ai.onnx, beside them
+OPSET = 20  # opset of ai.onnx, beside com.microsoft
 
 
 @dataclass
@@ -138,7 +138,7 @@ def expected(case: Case) -> list[np.ndarray]:
     mixed &= first is not None and first.dtype != np.int8
     data, feeds, _ = model([replace(case, constants=constants) if mixed else case])
     if case.oracle == "onnx.reference":
-        with contextlib.redirect_stdout(io.StringIO()):  # it prints
+        with contextlib.redirect_stdout(io.StringIO()):  # the function prints
             return [np.asarray(x) for x in ReferenceEvaluator(data).run(None, feeds)]
     try:
         return ort_session(data, optimised=mixed).run(None, feeds)
@@ -208,7 +208,7 @@ class Draws:
         return np.asarray(self.np.random(dims) + 0.25, dtype)
 
     def ints(self, low: int, high: int, *dims: int, dtype: Any = np.int32) -> np.ndarray:
-        """Of [low, high)."""
+        """Draw integers of [low, high)."""
         return np.asarray(self.np.integers(low, high, dims), dtype)
 
     def bytes(self, *dims: int, dtype: Any = np.uint8) -> np.ndarray:

@@ -11,7 +11,7 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 WIDTH = 3
-STATE = ("N", WIDTH)  # what loops carry; their rows are stacks of such
+STATE = ("N", WIDTH)  # dims of carried values; scan outputs stack their rows
 
 
 def info(name: str, dims: Sequence[Any] | None, kind: int = TensorProto.FLOAT) -> Any:
@@ -148,7 +148,7 @@ class Model:
         made = self.node(
             "Loop",
             trips,
-            # where none is given onnxruntime takes the body's, ONNX does not
+            # onnxruntime takes the body's value as the default, ONNX does not
             self.constant(np.array(True)) if early or self.chance(0.5) else "",
             *starts,
             outputs=len(starts) + len(scans),

@@ -48,7 +48,7 @@ def test_what_is_not_there_is_left_to_the_importer(file: tuple[int, bytes]) -> N
     reading = ReadAhead(fd, "weights", [beyond, small, (1 << 20, 1 << 20)])
     assert reading.take(*beyond) is None  # behind the end of the file
     assert reading.take(*small) is None
-    assert reading.take(1 << 20, 99) is None  # of another size than the tensor's
+    assert reading.take(1 << 20, 99) is None  # size differs from the tensor's
     reading.close()
     assert not reading._thread.is_alive()
     os.close(fd)

@@ -17,7 +17,7 @@ NOT_COMPARED = (
     "test_resize_downsample_scales_linear_align_corners",
     "test_resize_downsample_scales_cubic_align_corners",
 )
-LEAST_PASSED = 1700  # of 2024; a newer onnx package has more cases
+LEAST_PASSED = 1700  # out of 2024; a newer onnx package has more cases
 
 
 @pytest.fixture(scope="module")

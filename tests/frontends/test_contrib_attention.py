@@ -50,7 +50,7 @@ def test_attention(seed: int) -> None:
         if old is None and g.coin():
             bias = g.floats(g.pick(1, batch), g.pick(1, heads), rows, keys)
         given = [x, w, g.floats(2 * hidden + values), mask, past, bias]
-        # what the ends leave visible of causal rows may be nothing: other numbers then
+        # the ends may mask all keys of a causal row: results differ then
         a["unidirectional"] &= int(mask is None or mask.ndim > 1 or mask.size == batch)
         outputs = 2 if old is not None else 1
         cases.append(Case("Attention", given, a, outputs, tol=3e-5))

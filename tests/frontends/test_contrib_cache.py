@@ -13,7 +13,7 @@ from contrib_cases import model as model_of
 from mgx_mlir.core.errors import MgxError
 from mgx_mlir.frontends.onnx.importer import parse_onnx_buffer
 
-SIZE = 16  # of a head; rotations take a multiple of it
+SIZE = 16  # width of a head; rotations take a multiple of it
 
 
 def node(g: Draws, batch: int, rows: int, past: list[Any], old: Any, **more: Any) -> Case:

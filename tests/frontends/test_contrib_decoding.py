@@ -26,7 +26,7 @@ def test_one_token(seed: int) -> None:
         bias = g.floats(3 * hidden) if g.coin() else None
         added = g.floats(1, heads, 1, old + 1) if g.coin(0.3) else None
         a: dict[str, Any] = {"num_heads": heads, **g.pick({}, {"scale": 0.3})}
-        # what MultiHeadAttention makes of the same
+        # operands of MultiHeadAttention for the same results
         plain = [query, key, value, bias, mask, added, *past]
         want = expected(Case("MultiHeadAttention", plain, a, 3))
         given = [query, key, value, mask, added, *past, None, None, None, bias]
@@ -67,7 +67,7 @@ def softmax(x: np.ndarray) -> np.ndarray:
 
 
 def offsets(lengths: list[int], longest: int) -> tuple[np.ndarray, np.ndarray]:
-    """Where the tokens were, then where the padding was; and the ends of the sequences."""
+    """Return the offsets of tokens, then of padding; and the ends of the sequences."""
     places = np.arange(len(lengths) * longest).reshape(len(lengths), longest)
     real = np.concatenate([row[:n] for row, n in zip(places, lengths, strict=True)])
     rest = np.concatenate([row[n:] for row, n in zip(places, lengths, strict=True)])

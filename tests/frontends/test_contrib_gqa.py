@@ -137,8 +137,8 @@ def test_normed_heads() -> None:
 
 @pytest.mark.parametrize("seed", seeds(1, 2))
 def test_padded_chunks(seed: int) -> None:
-    """Of an entry's new rows the first `query_seqlens` are valid; the others, and the rows of the
-    cache behind the valid ones, are any."""
+    """The first `query_seqlens` new rows of an entry are valid; the others, and the rows of the
+    cache after the valid ones, have any values."""
     g, drawn = Draws(94 + seed), []
     for _ in range(6):
         batch, rows, kv_heads, size = g.size(1, 3), g.size(1, 4), g.size(1, 2), 16

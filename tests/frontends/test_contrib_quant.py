@@ -110,7 +110,7 @@ def test_products(seed: int) -> None:
     for _ in range(5):
         m, k, n = g.size(1, 5), g.size(1, 9), g.size(1, 6)
         left, right = g.pick(np.uint8, np.int8), g.pick(np.uint8, np.int8)
-        left = np.uint8 if right is np.uint8 else left  # what onnxruntime has
+        left = np.uint8 if right is np.uint8 else left  # onnxruntime has only this pair
         columns = g.coin()
         of = (n,) if columns else ()
         w = g.bytes(k, n, dtype=right)

@@ -36,12 +36,12 @@ def default_of(attribute: Any) -> Any:
     return value.decode() if isinstance(value, bytes) else value
 
 
-# what models have besides, as MIGraphX reads it
+# attributes that models have beyond the schema; MIGraphX reads them
 ADDED = {"QLinearAveragePool": {"dilations"}}
 
 
 def differences(op: OnnxOp, schema: Any) -> list[str]:
-    """How an importer's signature and a schema differ."""
+    """Return the differences of an importer's signature and a schema."""
     ours, theirs = set(op.attributes), set(schema.attributes)
     found = [f"new attribute {k}" for k in sorted(theirs - ours)]
     found += [f"no attribute {k}" for k in sorted(ours - theirs - ADDED.get(op.name, set()))]
@@ -96,7 +96,7 @@ def test_differences_fail_for_the_known_version_alone(
 
 
 def test_differences_are_found() -> None:
-    """Of two operators that share little."""
+    """Two operators that share little have differences."""
     op = find(MS, "MoE", 1)
     assert op is not None
     found = " ".join(differences(op, SCHEMAS["GroupQueryAttention"]))

@@ -92,7 +92,7 @@ def test_windows() -> None:
     cases.append(Case("ConvTransposeWithDynamicPads", given, a, constants=[2]))
     grid = g.floats(2, 4, 3, 2)
     for mode in ("bilinear", "nearest", "bicubic"):
-        # of bicubic borders onnxruntime moves the point, ONNX and torch the pixels it reads
+        # bicubic borders: onnxruntime clamps the point, ONNX and torch the pixels that it reads
         for padding in ("zeros", "border", "reflection")[:: 2 if mode == "bicubic" else 1]:
             a = {"mode": mode, "padding_mode": padding, "align_corners": int(g.coin())}
             cases.append(Case("GridSample", [x, grid], a))
@@ -207,7 +207,7 @@ def test_hashes() -> None:
 
 def buckets(table, queries, keys, max_distance, is_bidirectional=0):
     count = len(table)
-    table = table.reshape(-1, count).T  # it lies head by head
+    table = table.reshape(-1, count).T  # stored head by head
     out = np.zeros((1, table.shape[1], int(queries[0]), int(keys[0])))
     for q in range(int(queries[0])):
         for k in range(int(keys[0])):

@@ -111,7 +111,7 @@ def test_bounds_of_a_call(target: str, seed: int) -> None:
 
 
 def test_a_known_bound_is_a_known_number_of_rows() -> None:
-    """Where the loop starts for sure: what it stacks has that many."""
+    """A loop that surely starts stacks a static number of rows."""
     for seed in range(40, 60):
         proto = model(random.Random(seed), start=0, bound=5, given=False)
         loop = proto.graph.node[0]

@@ -1,4 +1,4 @@
-"""What is folded of numbers that run-time extents decide: what holds for every size, no more."""
+"""Folding of numbers that depend on dynamic extents: only facts that hold for every size."""
 
 from __future__ import annotations
 

@@ -158,7 +158,7 @@ def test_one_name_for_two_sizes() -> None:
     calls = [{"x": draw(n, m), "z": draw(m, p), "w": draw(p, 3)} for n, m, p in sizes]
     with pytest.warns(UserWarning, match="'N' is 2 in 'x'; the model is compiled again"):
         program = agrees(data, calls)
-    for call in calls * 3:  # as earlier ones, which are checked less
+    for call in calls * 3:  # repeated, because later calls are checked less
         product, rows = program.run(call)
         np.testing.assert_allclose(product, call["x"] @ call["z"], rtol=0, atol=1e-5)
         np.testing.assert_array_equal(rows, np.concatenate([call["w"], call["w"]]))
@@ -245,7 +245,7 @@ def test_lists_as_long_as_a_dynamic_dim() -> None:
 
 @pytest.mark.parametrize("target", ["ref", "cpu"])
 def test_bounds_that_are_cut_out_of_a_list(target: str) -> None:
-    """As torch's export of EmbeddingBag has them: one of each, which the run alone knows."""
+    """Torch's export of EmbeddingBag slices bounds out of a list, known only at run time."""
     body = """
       one = Constant <value_ints = [1]> ()
       next = Add (i, one)
@@ -436,7 +436,7 @@ def test_tiles_of_dynamic_dims_keep_what_is_known() -> None:
 
 
 def test_the_first_row_of_a_dynamic_dim(caplog: pytest.LogCaptureFixture) -> None:
-    """It has 0 rows or one, which is a name of its own: a reshape of it said one."""
+    """The slice has 0 rows or one, so its dim has its own name: a reshape of it stated one."""
     data = model(
         "float[N, 7] x, float[1, 3] y",
         "float[A, B, C] z",

@@ -113,7 +113,10 @@ def test_negative_pads_cut_before_the_rest_is_repeated(target: str) -> None:
 
 
 def test_pools_of_windows_that_do_not_fit() -> None:
-    """By less than a stride: none, with ceil_mode one. onnxruntime rounds below zero upwards."""
+    """A window too large by less than a stride gives no result, with ceil_mode one.
+
+    onnxruntime rounds negative numbers upwards.
+    """
     x = np.arange(96, dtype=np.float32).reshape(2, 2, 6, 4)
     cases = [
         onnx_draws.case(
@@ -145,7 +148,7 @@ def test_grid_sample_of_dynamic_dims(target: str) -> None:
         for mode in ("linear", "nearest", "cubic")
         for padding in ("zeros", "border", "reflection")
         for corners in (0, 1)
-        if (mode, padding) != ("cubic", "border")  # as in onnx_draws.grid_sample
+        if (mode, padding) != ("cubic", "border")  # same exception as in onnx_draws.grid_sample
     ]
     nodes = [node("GridSample", "x g", f"y{i}", **a) for i, a in enumerate(forms)]
     inputs = {"x": ["n", 2, "h", "w"], "g": ["n", "oh", "ow", 2]}

@@ -125,7 +125,7 @@ def test_trees_of_a_dynamic_number_of_features() -> None:
 
 
 def test_trees_of_one_class_each_and_sets_of_members() -> None:
-    """As boosters write them, a tree for each class in turn. onnxruntime takes whole members."""
+    """Boosters write one tree for each class in sequence. onnxruntime takes whole members."""
     rng = np.random.default_rng(7)
     trees, outputs = 11, 3  # the last class has a tree less
     a = {"nodes_featureids": [], "nodes_truenodeids": [], "nodes_falsenodeids": []}
@@ -281,7 +281,7 @@ def test_keys_that_lie_close_are_places_of_a_table() -> None:
     ends = np.iinfo(np.int64)
     program: Any = mgx_mlir.compile(model, target="cpu")
     found = program.run({"x": np.array([ends.min, -1, 7, 99, ends.max])})[0]
-    assert found.tolist() == [-5, -5, 0, 100, -5]  # of two keys 7 the first
+    assert found.tolist() == [-5, -5, 0, 100, -5]  # the first of two keys 7
     assert len(program.kernels) <= 3
 
 

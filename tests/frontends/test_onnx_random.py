@@ -47,7 +47,7 @@ def test_distributions():
     assert abs(c.mean() - 0.25) < 0.01
     np.testing.assert_allclose(np.bincount(m[0], minlength=3) / N, weights, atol=0.01)
     wanted = np.random.RandomState(5).normal(size=8)
-    np.testing.assert_allclose(small, wanted, rtol=1e-6)  # those of ONNX's reference
+    np.testing.assert_allclose(small, wanted, rtol=1e-6)  # values of ONNX's reference
 
 
 def test_draws_of_the_dims_of_another_tensor():

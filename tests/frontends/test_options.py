@@ -176,7 +176,7 @@ def test_functions_that_double_end() -> None:
 
 @pytest.mark.parametrize("attribute", [False, True])
 def test_sparse_values(attribute: bool) -> None:
-    """Of the graph, or of a Constant."""
+    """Sparse values of the graph, or of a Constant."""
     model = onnx.parser.parse_model(
         '<ir_version: 8, opset_import: ["" : 17]> g (float[2,3] x) => (float[2,3] y) '
         "{ y = Add(x, s) }"

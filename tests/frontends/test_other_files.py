@@ -48,7 +48,7 @@ OTHERS: dict[str, tuple[bytes, str, str]] = {
     "lfs.onnx": (LFS, "a pointer of Git LFS", "git lfs pull"),
     "page.onnx": (b"\n<!DOCTYPE html>\n<html>", "an HTML page", "'resolve'"),
     "page.pb": (b"<html><head>", "an HTML page", "download"),
-    "weights.bin": (b"\x0f\x01\x02", "weights without a graph", "to ONNX"),  # by its name alone
+    "weights.bin": (b"\x0f\x01\x02", "weights without a graph", "to ONNX"),  # suffix alone
 }
 
 

@@ -235,7 +235,7 @@ def test_rotary_positions_of_i32() -> None:
 
 
 def test_packed_attention_with_places_held() -> None:
-    """As exporters of packed models fill the places of key and value: by one number."""
+    """Exporters of packed models fill the inputs key and value with one number."""
     heads, kv_heads, size, length = 4, 2, 16, 3
     packed = RNG.standard_normal((1, length, (heads + 2 * kv_heads) * size)).astype(np.float16)
     past = np.zeros((1, kv_heads, 5, size), np.float16)

@@ -49,7 +49,7 @@ class Graph:
         return name
 
     def pick(self, names: list[str]) -> str:
-        # what was made last is taken more often
+        # newer values are taken more often
         return names[-1 - min(int(self.rng.geometric(0.35)) - 1, len(names) - 1)]
 
     def number(self) -> int:

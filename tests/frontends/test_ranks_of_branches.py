@@ -102,7 +102,7 @@ def test_calls_of_one_function_that_differ() -> None:
 
 
 def test_a_choice_inside_of_a_branch() -> None:
-    """What the wrong choice makes invalid is no branch that no run may take."""
+    """A branch that is invalid under the wrong choice may still be taken at run time."""
     inner = f"{SQUEEZE} {GEMM}"
     outer = f"""
       k = ReduceSum<keepdims = 0>(x) o = Constant<value_float = 0.0>() f = Greater(k, o)
@@ -155,7 +155,7 @@ def test_operators_by_element_follow_either_rank() -> None:
 
 
 def test_a_reader_that_depends_on_the_rank() -> None:
-    """It reads the larger one, and a run of the other one is an error, not another result."""
+    """The reader takes the larger rank; the other one is an error at run time, no wrong result."""
     tail = "a = Constant<value_ints = [-1]>() y = ReduceSum(z, a)"
     for program in checked(either(tail), (2, 4, 3), (3, 4, 2)):
         with pytest.raises(RunError, match="an extent other than 1 of dim 2"):

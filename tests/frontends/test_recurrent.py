@@ -183,7 +183,7 @@ def test_if_of_other_dims_and_a_reversed_scan():
 
 
 def test_a_dynamic_batch_is_that_of_the_first_state() -> None:
-    """What squeezes every dim of 1 then knows it."""
+    """A squeeze of every dim of 1 then knows the batch."""
     rng = np.random.default_rng(0)
     weights = {n: rng.standard_normal((1, 9, k)) for n, k in (("w", 2), ("r", 3))}
     data = parsed_bytes(

@@ -1,4 +1,4 @@
-"""What is out of reach: strings, refused and unknown operators, all told at once."""
+"""Unsupported models: strings, refused and unknown operators, all reported at once."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def model(nodes: list, inputs: dict[str, int], outputs: list[str]) -> bytes:
 
 
 def test_all_problems_at_once() -> None:
-    """Of inputs and of nodes, those behind an operator that is not read too."""
+    """Problems of inputs and of nodes, also after an operator that cannot be read."""
     nodes = [
         ("StringConcat", ["s", "s"], ["c"], {}),
         ("Frobnicate", ["x"], ["f"], {"domain": DOMAIN}),

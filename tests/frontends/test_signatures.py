@@ -1,4 +1,4 @@
-"""What importers' signatures say: operands, attributes, groups of attributes, legacy attributes."""
+"""Signatures of importers: operands, attributes, groups of attributes, legacy attributes."""
 
 from __future__ import annotations
 

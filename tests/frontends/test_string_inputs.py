@@ -97,7 +97,7 @@ def test_labels_of_the_first_opset() -> None:
 
 
 def test_strings_of_a_call_are_forgotten() -> None:
-    """What one call's inputs hold besides the table is no string of the next call."""
+    """Strings of one call's inputs that are not in the table are unknown to the next call."""
     program = mgx_mlir.compile(model([node("Identity", "x", "s_same")], ["s_same"]), "ref")
     for words in (["a", "b"], ["c", "a"]):
         (got,) = program.run({"x": [words], "z": [words]})
@@ -157,13 +157,13 @@ def test_what_strings_are_refused_by(wrong: NodeProto, text: str) -> None:
     ],
 )
 def test_strings_that_the_program_computes(made: NodeProto, text: str) -> None:
-    """What makes strings runs ahead of the program, and cannot read what the program makes."""
+    """Operators that make strings run before the program, and cannot read its values."""
     with pytest.raises(MgxError, match=text):
         mgx_mlir.compile(model([NODES[5], made], [made.output[0]]), "ref")
 
 
 def test_a_program_of_migraphx_names_gives_numbers(tmp_path: Path) -> None:
-    """It takes strings or numbers; its outputs number the table that a compiled program has."""
+    """Inputs are strings or numbers; outputs are indices into the table of a compiled program."""
     data = model([NODES[5], node("Identity", "x", "s_same")], ["s_label", "s_same"])
     path = tmp_path / "labels.onnx"
     path.write_bytes(data)

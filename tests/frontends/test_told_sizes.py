@@ -25,7 +25,7 @@ CASES = {
     "behind another operator": (
         "float[n,c] x", SCALE, "a = Relu(x) y = LayerNormalization(a, s, t)", (-1, 6)),
     "an unnamed dim": ("float[?,?] x", SCALE, "y = LayerNormalization(x, s, t)", (-1, 6)),
-    # what follows says nothing: it may be repeated, or is one name for several dims
+    # operators that decide no size: they may broadcast, or the name is that of several dims
     "a factor": ("float[n,c] x", SCALE, "y = Mul(x, s)", (-1, -1)),
     "a scale of one": (
         "float[n,c] x", "<float[1] s = {2}>", "y = LayerNormalization(x, s)", (-1, -1)),
@@ -55,7 +55,7 @@ def test_another_size_is_refused_before_anything_runs() -> None:
 
 
 def test_two_sizes_tell_nothing() -> None:
-    """Which of the operators is right is not known: the run says what does not fit."""
+    """Two operators need different sizes: the mismatch is reported at run time."""
     numbers = ", ".join(["1"] * 10)
     own = f"{SCALE[:-1]}, float[5, 2] v = {{{numbers}}}>"
     nodes = "a = LayerNormalization(x, s, t) y = MatMul(x, v)"
@@ -86,7 +86,7 @@ def test_ranges_stay_as_they_were_asked_for() -> None:
 
 
 def test_norms_of_dynamic_rows_are_one_kernel() -> None:
-    """As with fixed dims; results as onnxruntime's."""
+    """The kernels are those of static dims; results agree with onnxruntime's."""
     text = f"""<ir_version: 10, opset_import: ["": 20]>
         g (float[n,l,c] x, float[n2,c2,h,w] i) => (float[n,l,6] y, float[n2,6,h,w] z) {SCALE} {{
           y = LayerNormalization(x, s, t) z = InstanceNormalization(i, s, t)

@@ -71,7 +71,7 @@ def damaged(r: random.Random, graph: Any) -> bytes:
 
 
 def _part(r: random.Random, graph: Any) -> Any:
-    """What a few nodes of a large graph need; a small one whole."""
+    """Return a few nodes of a large graph and their inputs; a small graph unchanged."""
     nodes = {n.name: n for n in graph.node}
     kept = set(nodes)
     if len(nodes) > SMALL:

@@ -10,8 +10,8 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-DATA = Path(__file__).resolve().parent / "data" / "ops"  # of make_op_cases.py
-DTYPES = DATA.parent / "dtypes"  # of make_dtype_cases.py
+DATA = Path(__file__).resolve().parent / "data" / "ops"  # files of make_op_cases.py
+DTYPES = DATA.parent / "dtypes"  # files of make_dtype_cases.py
 
 # relative errors per type: what TensorFlow and we compute in another order, or in steps of the
 # type where we take f32 for all of them (16-bit floats)
@@ -52,7 +52,7 @@ def _typed(array: np.ndarray, dtype: str) -> np.ndarray:
 
 
 def fault(entry: dict[str, Any], got: np.ndarray, want: np.ndarray) -> str | None:
-    """What is wrong with an output, None where nothing is. Integers and bools are exact."""
+    """Return the fault of an output, None where there is none. Integers and bools are exact."""
     if got.dtype != want.dtype:
         return f"type {got.dtype}, expected {want.dtype}"
     if got.shape != want.shape:

@@ -58,7 +58,7 @@ def test_flipped_bits_are_read_or_one_error():
 
 
 def test_damaged_structure_is_read_or_one_error():
-    """Of graphs of every operator and of control flow: mutations.py reads as many as one likes."""
+    """Mutate graphs of every operator and of control flow: mutations.py reads any number."""
     # the last one asks for the limits of an 8-bit float
     assert [text for _, text in mutations.failures([*range(120), 4636])] == []
 
@@ -309,7 +309,7 @@ def test_a_function_twice(graph):
 
 
 def test_functions_that_nest_deep(graph):
-    """As deep as a file likes, which the stack does not hold."""
+    """A file may nest functions deeper than the stack allows."""
     graph.placeholder()
     graph.node("y", "PartitionedCall", "x", f=("f0",))
     for i in range(3000):
@@ -352,7 +352,7 @@ def test_attributes_of_another_kind(graph, op, attribute, value, message):
 
 @pytest.mark.parametrize("dims", [(1 << 62,), (1 << 40, 1 << 40), (-5, 3), (1,) * 300])
 def test_inputs_of_absurd_shapes(graph, dims):
-    """What can be stated is read, and costs nothing; the rest is refused."""
+    """Shapes that a type can state are read, at no cost; the rest is refused."""
     graph.placeholder(dims=dims)
     graph.node("y", "Relu", "x")
     graph.node("n", "Size", "x")
@@ -458,7 +458,7 @@ print(took, peak / 1024)
 
 
 def test_a_frozen_graph_of_100_megabytes_is_read_in_2_s_and_300_mib(tmp_path):
-    """Of tensor_content mostly, and one tensor of float_val."""
+    """The graph is mostly tensor_content, and one tensor of float_val."""
     g = Graph()
     g.placeholder(dims=(1, 1000))
     last = "x"

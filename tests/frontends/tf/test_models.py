@@ -20,7 +20,7 @@ from zoo.tf_cases import weights
 
 DATA = Path(__file__).parent / "data" / "models"
 NAMES = sorted(p.stem for p in DATA.glob("*.npz"))
-LIMIT = 1e-4  # of the largest magnitude, which the issue asks for
+LIMIT = 1e-4  # share of the largest magnitude
 # the models of layers small enough to be compiled in seconds; the others are interpreted, and
 # compiled in the slow tests
 COMPILED = ["mnist", "lstm", "branches_v1", "unet", "transformer"]

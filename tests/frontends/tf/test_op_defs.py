@@ -21,7 +21,7 @@ VERSIONS = ("Matrix", "ImageProjectiveTransform", "SparseSegment")
 # the default depends on the version, which the function looks at itself
 BY_VERSION = {("MatrixDiagV3", "align"), ("MatrixDiagPartV3", "align"),
               ("MatrixSetDiagV3", "align")}  # fmt: skip
-COUNTS = ("N", "num_split")  # of operands that are lists
+COUNTS = ("N", "num_split")  # attributes that count operands of a list
 
 
 def test_every_operator_is_one_of_tensorflow() -> None:
@@ -45,7 +45,7 @@ def test_definition(name: str) -> None:
         if key in ours.attributes:
             if (name, key) not in BY_VERSION:
                 assert same(ours.attributes[key], kind, default), key
-        else:  # what is not taken says nothing about the numbers
+        else:  # a refused default does not change results
             assert kind in ("type", "list(type)") or key in NEVER_MEANT or key in COUNTS, key
 
 

@@ -254,7 +254,7 @@ def _blocks(data):
     start, at = _number(data, at)
     size, _ = _number(data, at)
     out, at = [(start, size)], start
-    _, at = _number(data, at)  # of its one entry
+    _, at = _number(data, at)  # number of its one entry
     own, at = _number(data, at)
     _, at = _number(data, at)
     first, at = _number(data, at + own)

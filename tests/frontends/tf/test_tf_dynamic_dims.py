@@ -1,5 +1,4 @@
-"""What fixed dims give, dynamic ones give: the stored cases with the dims of their inputs
-dynamic."""
+"""Dynamic dims give the results of static ones: the stored cases with dynamic inputs."""
 
 from __future__ import annotations
 
@@ -37,7 +36,7 @@ KEPT: dict[tuple[str, int], tuple[int, ...] | None] = {
     ("Fill", 0): ALL,
     ("DataFormatVecPermute", 0): ALL,
     ("CombinedNonMaxSuppression", 0): (2,),  # one set of boxes, or one for each class
-    ("Bitcast", 0): (-1,),  # which becomes part of the element
+    ("Bitcast", 0): (-1,),  # the dim that becomes part of the element
 }
 # operators and outputs of nodes that are refused, and what the error says
 REFUSED = {
@@ -55,7 +54,7 @@ REFUSED = {
     "TensorListStack_1:0": "a list whose length changes at run time",
     "TensorListStack_2:0": "a list whose length changes at run time",
 }
-# what only the run can tell: operands that do not broadcast, groups of dynamic channels
+# errors that are known only at run time: operands that do not broadcast, groups of dynamic channels
 FAILING = {
     "Equal_2": ("binary_f32", "broadcast"),
     "NotEqual_2": ("binary_f32", "broadcast"),

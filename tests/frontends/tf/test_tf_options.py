@@ -1,4 +1,4 @@
-"""How a TensorFlow graph is read: layouts, dynamic dims, names; the API and the command line."""
+"""Options of reading a TensorFlow graph: layouts, dynamic dims, names; API and command line."""
 
 from __future__ import annotations
 
