@@ -1,4 +1,4 @@
-"""What of the PyTorch integration needs no torch: options, the entry point, who imports torch."""
+"""Parts of the PyTorch integration without torch: options, the entry point, late imports."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_nothing_imports_torch_but_what_traces_its_modules() -> None:
         for path in sorted((ROOT / folder).rglob("*.py")):
             if HERE in path.parents or path in traces or path.is_symlink():
                 continue
-            for node in ast.parse(path.read_text()).body:  # those at the top of a file
+            for node in ast.parse(path.read_text()).body:  # imports at the top of a file
                 names = [a.name for a in node.names] if isinstance(node, ast.Import) else []
                 names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
                 found += [str(path) for n in names if n.split(".")[0] == "torch"]

@@ -100,7 +100,7 @@ def test_programs_of_torch_are_compiled_as_they_are() -> None:
 
 
 def test_arrays_of_an_onnx_model_stay_the_callers() -> None:
-    import onnx_ir as ir  # of the torch extra
+    import onnx_ir as ir  # part of the torch extra
 
     exported = torch.export.export(nn.Linear(40, 30).eval(), (torch.randn(3, 40),))
     program = torch.onnx.export(exported, dynamo=True, verbose=False)

@@ -348,7 +348,7 @@ class Buckets(torch.nn.Module):
 
 
 def test_buckets_between_edges_of_a_number_that_a_run_knows() -> None:
-    """Of 5 edges a search has 3 steps, which 40 edges are too many for."""
+    """A search of 5 edges has 3 steps; 40 edges need more."""
     x, edges = torch.linspace(-9, 9, 30), torch.linspace(-5, 5, 40)
     auto = torch.export.Dim.AUTO
     run = mgx_mlir.torch.compile(

@@ -280,7 +280,7 @@ def test_training_is_an_error_that_says_so() -> None:
 
 @pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU, nn.RNN])
 def test_dropout_between_layers_is_training(kind: Any) -> None:
-    """It was left out."""
+    """Dropout between layers was ignored."""
     model, x = kind(4, 4, num_layers=2, dropout=0.5).train(), torch.randn(3, 2, 4)
     assert "dropout of" in failure(compiled(model), x).message
     torch._dynamo.reset()
@@ -325,7 +325,7 @@ def test_a_tensor_of_no_device_of_ours_is_an_error() -> None:
 
 
 def test_a_result_of_several_tensors_is_an_error() -> None:
-    """It came as one tensor."""
+    """The result was taken for one tensor."""
     model = nn.Linear(2, 2, bias=False).eval()
     model.weight = nn.Parameter(TwoTensor(torch.randn(2, 2), torch.randn(2, 2)))
     assert "a result of the torch program is a TwoTensor" in str(

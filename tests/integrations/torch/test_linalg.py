@@ -59,7 +59,7 @@ def test_triangles(batch: tuple[int, ...], upper: bool) -> None:
             for unit in YES_AND_NO:
                 given = b if flag else b.mT
                 how = {"upper": upper, "left": flag, "unitriangular": unit}
-                # what is beyond the diagonal counts for nothing
+                # elements beyond the diagonal are ignored
                 want = torch.linalg.solve_triangular(a.triu() if upper else a.tril(), given, **how)
                 close(linalg.triangular_solution(a, given, **how), want)
                 old = (b, a, upper, flag, unit)

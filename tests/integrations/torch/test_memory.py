@@ -37,7 +37,7 @@ def test_memory_is_shared_both_ways(kind: torch.dtype) -> None:
 def test_gaps_and_gradients() -> None:
     t = torch.randn(4, 6, requires_grad=True).t()[1:]
     np.testing.assert_array_equal(array_of(t), t.detach().numpy())
-    negated = torch.randn(3, dtype=torch.complex64).conj().imag  # by a flag that numpy lacks
+    negated = torch.randn(3, dtype=torch.complex64).conj().imag  # a flag that numpy lacks
     np.testing.assert_array_equal(array_of(negated), negated.resolve_neg().numpy())
 
 

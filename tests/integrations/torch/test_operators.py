@@ -53,7 +53,7 @@ class Orders(nn.Module):
 
 
 class Formulas(nn.Module):
-    """What is written out of other operators."""
+    """Operators that are written as formulas of others."""
 
     def forward(self, mask: Tensor, x: Tensor) -> list[Tensor]:
         return [
@@ -79,7 +79,7 @@ def test_like_eager(model: nn.Module) -> None:
 
 @pytest.mark.parametrize("rank", [2, 3, 4])
 def test_a_batch_norm_without_statistics(rank: int) -> None:
-    """It is no sign of training: in inference, too, it takes those of the batch."""
+    """In inference, too, the batch's statistics are used: this is not training."""
     torch.manual_seed(3)
     kind = nn.BatchNorm2d if rank == 4 else nn.BatchNorm1d
     model = kind(3, track_running_stats=False).eval()

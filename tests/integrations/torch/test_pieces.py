@@ -83,7 +83,7 @@ def test_a_strided_view_is_written() -> None:
 
 
 def test_memory_is_read_with_other_strides() -> None:
-    """as_strided counts in the memory of a tensor, however its dims lie there."""
+    """The strides of as_strided count in the memory of a tensor, whatever its own strides are."""
     x = torch.arange(48.0).reshape(6, 8)
     assert pieces.strided(x, (2, 2), (1, 2), 1) is NotImplemented
     for y in (x.T, x[1:], x.reshape(2, 3, 8).permute(2, 0, 1), x[2:].T):
@@ -185,7 +185,7 @@ def test_compiled_like_eager() -> None:
 
 
 def test_empty_batches() -> None:
-    """Of tensors that are drawn, too: only their dims are compared."""
+    """Random tensors, too, may be empty: only their dims are compared."""
 
     def given(x: Tensor) -> tuple[Tensor, ...]:
         drawn = (torch.rand_like(x), torch.randn(0, 3), torch.randint(5, (2, 0)))

@@ -91,7 +91,7 @@ def test_channels_last() -> None:
 
 
 def test_results_that_are_one_tensor() -> None:
-    """What an operator writes to is what it returns, an argument too."""
+    """An operator returns the tensor that it writes to, also if this is an argument."""
 
     def f(x: Tensor, y: Tensor) -> list[Tensor]:
         z = x.t() + 1
@@ -154,7 +154,7 @@ def test_a_write_to_a_result_is_seen_in_its_view() -> None:
     [(torch.view_as_complex, "view_as_complex"), (lambda t: t.view(torch.int32), "view.dtype")],
 )
 def test_a_view_of_an_argument_in_another_type_is_refused(view: Any, name: str) -> None:
-    """as_strided of the argument gave the argument's type."""
+    """The result of as_strided had the argument's type, not the view's."""
     run = torch.compile(view, backend="mgx", fullgraph=True, options={"target": "ref"})
     with pytest.raises(Exception, match=f"aten.{name}") as failed:
         run(torch.randn(3, 2))

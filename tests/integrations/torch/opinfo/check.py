@@ -24,7 +24,7 @@ UNSET = {
     "resize_", "resize_as_",
 }  # fmt: skip
 
-# what Dynamo raises of graphs that it cannot trace
+# errors of Dynamo for graphs that it cannot trace
 UNTRACED = (
     torch._dynamo.exc.Unsupported, torch._dynamo.exc.UserError,
     torch._dynamo.exc.InternalTorchDynamoError, torch._dynamo.exc.TorchRuntimeError,
@@ -55,7 +55,7 @@ class _Case:
     exact: Any
     after: list[torch.Tensor]
     values: bool
-    larger: _Case | str | None = None  # of other sizes, or why eager has none
+    larger: _Case | str | None = None  # the sample of other sizes, or why eager has none
 
 
 def check(name: str, given: Sequence[Sample], mode: str, target: str) -> list[Outcome]:
@@ -157,7 +157,7 @@ def _outcomes(cases: Sequence[_Case], mode: str, target: str) -> list[Outcome]:
 
 def _failed(e: Exception) -> tuple[str, str]:
     """The kind of an error, and its text."""
-    e = getattr(e, "inner_exception", None) or e  # of Dynamo's BackendCompilerFailed
+    e = getattr(e, "inner_exception", None) or e  # wrapped in Dynamo's BackendCompilerFailed
     kinds = ((MgxError, "refused"), (UNTRACED, "dynamo"), (Exception, "crash"))
     return next(name for kind, name in kinds if isinstance(e, kind)), _line(e)
 

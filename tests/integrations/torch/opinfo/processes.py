@@ -13,7 +13,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[4]
 MEMORY = 14_000_000_000  # bytes of address space of a worker
-SECONDS = 240.0  # of one function in one mode
+SECONDS = 240.0  # limit of one function in one mode
 EACH = 60  # functions of a worker: Dynamo keeps what it traced
 
 

@@ -11,7 +11,7 @@ import sys
 def main() -> None:
     """Read {"function", "mode", "target"} from standard input, and write outcomes."""
     answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # what libraries print goes to standard error
+    os.dup2(2, 1)  # output of libraries goes to standard error
     # slow to import, and only the process that checks needs them
     from tests.integrations.torch.opinfo.check import check
     from tests.integrations.torch.opinfo.samples import functions, samples
