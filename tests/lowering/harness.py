@@ -90,7 +90,7 @@ class Case:
 
 @dataclass
 class Outcome:
-    """What a case gave: results beside the reference's, or the error of its compile."""
+    """The outcome of a case: results beside the reference's, or the error of its compile."""
 
     case: Case
     got: list[np.ndarray] = field(default_factory=list)
@@ -98,7 +98,7 @@ class Outcome:
     error: str = ""
 
     def problem(self, *, exact: bool = False, tolerance: tuple[float, float] | None = None) -> str:
-        """What is wrong, or an empty text."""
+        """Return the fault, or an empty text."""
         if self.error:
             return f"{self.case}: {self.error}"
         if len(self.got) != len(self.want):
@@ -121,7 +121,7 @@ def difference(
     exact: bool = False,
     tolerance: tuple[float, float] | None = None,
 ) -> str:
-    """How `got` differs from `want` in type, dims or values; an empty text where it does not.
+    """Return how `got` differs from `want` in type, dims or values; an empty text if it does not.
 
     NaN equals NaN; -0 equals 0; integers and booleans compare exactly, floats by TOLERANCE.
     """

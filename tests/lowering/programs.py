@@ -148,7 +148,7 @@ def text_of(lowered: Lowered) -> str:
 
 
 def kernels_of(lowered: Lowered) -> int:
-    """How many vector kernels are launched; those that are alike share their code."""
+    """Return the number of launched vector kernels; equal ones share their code."""
     return text_of(lowered).count('"flow.dispatch"(')
 
 

@@ -136,7 +136,7 @@ def count(root: ir.Module, name: str) -> int:
 
 @pytest.mark.parametrize("name", MODELS)
 def test_results(name: str) -> None:
-    """What shares code computes what onnxruntime does."""
+    """Kernels that share code give onnxruntime's results."""
     model, dims = MODELS[name]
     x = np.random.default_rng(7).normal(size=dims).astype(np.float32)
     agrees(model, [{"x": x}], rtol=2e-5, atol=2e-5, threads=1)
@@ -150,7 +150,7 @@ def test_layers_share() -> None:
 
 
 def test_numbers_of_layers_are_inputs() -> None:
-    """As the weights are; a half, which all of them have, is not."""
+    """Numbers that differ between layers are inputs, like weights; 0.5, which all have, is not."""
     one, three = lowered(affine(1)), lowered(affine(3))
     assert count(three, "flow.executable") == count(one, "flow.executable")
     kernels = [str(op) for op in three.body.operations if op.operation.name == "flow.executable"]
@@ -159,7 +159,7 @@ def test_numbers_of_layers_are_inputs() -> None:
 
 @pytest.mark.parametrize("name", MODELS)
 def test_equal_descriptions_are_equal_code(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where each kernel is built all the same, those of one description come out equal."""
+    """Kernels of one description are equal when each of them is built."""
     texts: dict[ir.Attribute, list[str]] = {}
 
     def compared(root: ir.Module) -> None:

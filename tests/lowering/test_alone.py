@@ -13,7 +13,7 @@ from mgx_mlir.passes.lowering.context import LoweringContext
 
 
 class _Outside:
-    """What `alone` asks of a lowering that is in no region."""
+    """The lowering context that `alone` needs, outside of a region."""
 
     in_region = False
 

@@ -29,7 +29,7 @@ STRUCTURE = {"literal", "yield", "dimensions_of", "pointwise", "fused_reduce", "
 NOT_DYNAMIC = {
     "multibroadcast", "broadcast", "squeeze", "rnn_steps", "gru_steps", "lstm_steps",
 }  # fmt: skip
-# What a fusion may put into a kernel besides pointwise ops and reductions.
+# Ops that a fusion may put into a kernel besides pointwise ops and reductions.
 IN_KERNELS = ("slice", "concat", "pad", "reverse", "step", "gather", "softmax", "reduce_sum")
 CASES = 24  # examples of one operator in one run
 CHUNK = 160  # cases in one test
@@ -118,7 +118,7 @@ def asked(config: Any) -> list[str]:
     names = [n for n in (config.getoption("--op") or "").split(",") if n]
     keyword = config.getoption("keyword")
     if keyword in OPS and lowered(OPS[keyword]) and not names:
-        return [keyword]  # of what else it selects this file knows nothing
+        return [keyword]  # other keywords select tests of other files
     for name in names:
         if name not in OPS:
             raise pytest.UsageError(

@@ -16,7 +16,7 @@ from tests.lowering.programs import execute
 X = np.array([-1.25, 0.5, 2.75, 4.0], np.float32)
 FLOOR, EXP, SQUARE = np.floor(X), np.exp(X), X * X
 
-# what yields each letter from %in; letters of one kind are equal once folded
+# ops that yield each letter from %in; letters of one kind are equal once folded
 YIELDS = {
     "a": "%a = math.floor %in : f32",
     "b": "%b = math.exp %in : f32",
@@ -69,7 +69,7 @@ def merged(text: str) -> ir.Module:
 
 
 def returned(module: ir.Module) -> list[int]:
-    """Which result of the region each result of the function is."""
+    """Return the region's result that each result of the function is."""
     body = module.body.operations[0].regions[0].blocks[0]
     end = body.operations[len(body.operations) - 1]
     return [ir.OpResult(v).result_number for v in end.operands]
@@ -152,7 +152,7 @@ def test_equal_generics_are_one() -> None:
 
 
 def test_numbers() -> None:
-    """What the compiler makes of it: without the merge the last result is the first one."""
+    """IREE's code is right; without the merge the last result is the first one."""
     letters = "abcdef"
     module = merged(one_generic(letters))
     buffer = io.BytesIO()

@@ -65,7 +65,7 @@ def lowered(net: Programs, **options: Any) -> Lowered:
 
 
 def test_numbers() -> None:
-    """As on GPUs, run on the processor: each image is one dispatch with what it is made of."""
+    """Lower as for GPUs, run on the CPU: each image is one dispatch with its prologue."""
     net = convolutions()
     found = lowered(net)
     text = text_of(found)

@@ -15,7 +15,7 @@ import mgx_mlir
 from mgx_mlir.compiler.iree_program import IreeProgram
 from mgx_mlir.targets.report import gpu_report
 
-FORMS = (  # of a product's node: what follows it
+FORMS = (  # nodes after a matmul
     "y{i} = Add(a{i}, b{i})",
     "c{i} = Add(a{i}, b{i}) y{i} = Add(c{i}, r{i})",
     "c{i} = Add(a{i}, b{i}) y{i} = Relu(c{i})",

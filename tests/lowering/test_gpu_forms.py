@@ -1,4 +1,4 @@
-"""What GPUs are given for fused attentions and concatenations, run on the processor."""
+"""GPU lowerings of fused attentions and concatenations, run on the CPU."""
 
 from __future__ import annotations
 

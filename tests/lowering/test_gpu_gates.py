@@ -1,4 +1,4 @@
-"""What GPU code has to be like: launches, spills, matrix instructions, wide reads of the LDS.
+"""Limits of GPU code: launches, spills, matrix instructions, wide reads of the LDS.
 
 Small models stand for large ones, whose figures `mgx-driver report --gpu` prints (docs/hip.md);
 those of files in $MGX_MODELS are tested with `-m slow`.
@@ -25,7 +25,7 @@ MODELS = os.environ.get("MGX_MODELS", "")
 
 
 def figures(model: Any, arch: str) -> GpuKernels:
-    """Of a model, compiled in f16."""
+    """Return the figures of a model that is compiled in f16."""
     program = mgx_mlir.parse_onnx_buffer(model.SerializeToString())
     mgx_mlir.quantize_fp16(program)
     with kept_assembly() as assembly:
@@ -47,7 +47,7 @@ def check(found: GpuKernels, most: int) -> None:
 
 
 def is_product(name: str) -> bool:
-    """By the compiler's names; a product with a vector is a `matvec`."""
+    """Return whether IREE's name of a kernel is a matmul's; a matrix by a vector is a `matvec`."""
     return any(word in name for word in ("matmul", "conv_2d_nhwc_fhwc", "attention", "contract"))
 
 

@@ -94,7 +94,7 @@ STEP = "fuse_pointwise_reduce"
 
 @pytest.mark.parametrize(("dtype", "tolerance"), [("f32", 1e-6), ("f16", 2e-3)])
 def test_weights_stored_by_row(dtype: str, tolerance: float) -> None:
-    """As on GPUs, run on the processor; the weights are as many, with a row for each channel."""
+    """Lower as for GPUs, run on the CPU; weights have one row for each channel."""
     net = products(dtype)
     lowered = net.lowered(STEP, target="gpu")
     few = (16, 48) if dtype == "f16" else (16, 3, 3, 3)  # gathered, filled up to 16s
@@ -158,7 +158,7 @@ def test_tiles_of_three_and_six(arch: str, dims: tuple[int, int, int]) -> None:
 
 
 def test_deep_products_of_few_columns_are_split() -> None:
-    """Where a launch more costs less than it saves, by a wide margin; never a small product."""
+    """Depths are split where that saves far more than another launch costs; small dots are not."""
     deep = default("gfx942", GemmShape(DOT, "half_type", (128, 128, 65536)))
     assert deep.split >= 8
     assert deep.tile is not None
@@ -263,14 +263,14 @@ def test_a_choice_that_was_found_is_taken() -> None:
 
 
 def matmul_info(arch: str, product: GemmShape, config: GemmConfig) -> str | None:
-    """What the first rule that takes a matmul tells IREE of it, as text."""
+    """Return the compilation info of the first rule that takes a matmul, as text."""
     site: Any = MatmulSite(arch, product, config)
     found = (rule.match(site, site) for rule in MATMULS)
     return next((str(info) for info in found if not isinstance(info, Refusal)), None)
 
 
 def info_of(arch: str, dtype: str, *dims: int) -> str:
-    """What the compiler is told of a dot, as text."""
+    """Return the compilation info of a dot, as text."""
     with new_context() as ctx, ir.Location.unknown():
         ctx.allow_unregistered_dialects = True
         product = GemmShape(DOT, dtype, dims)
@@ -278,7 +278,7 @@ def info_of(arch: str, dtype: str, *dims: int) -> str:
 
 
 def test_two_matrix_instructions_at_once() -> None:
-    """Of f16 on CDNA up to gfx942, where the depth has whole pairs of them, or is cut anyway."""
+    """In f16 on CDNA up to gfx942, if the depth has whole pairs of them, or is partial anyway."""
     half = "half_type"
     pair = "virtual_mma_layout<VMFMA_F32_16x16x32_F16, "
     assert pair in info_of("gfx942", half, 64, 64, 96)
@@ -294,7 +294,7 @@ def test_two_matrix_instructions_at_once() -> None:
     [("gfx942", 256, 2), ("gfx942", 2304, 3), ("gfx1100", 2304, 2), ("gfx1201", 2304, 2)],
 )
 def test_a_long_loop_loads_two_turns_ahead(arch: str, depth: int, stages: int) -> None:
-    """Where registers are many."""
+    """Chips with many registers load two iterations ahead."""
     found = info_of(arch, "half_type", 48, 512, depth)
     assert f"prefetch_num_stages = {stages}" in found
 
@@ -356,7 +356,7 @@ def test_more_waves_keep_their_loop() -> None:
 
 
 def test_a_lane_has_neighbouring_columns() -> None:
-    """Of a row, which it loads and stores at once; not where a wave's one instruction is cut."""
+    """A lane loads and stores neighbours of a row at once, unless a wave's one tile is partial."""
     assert "col_major = true" in info_of("gfx942", "half_type", 197, 3072, 768)
     assert "col_major = true" in info_of("gfx950", "bf16_type", 1021, 1000, 512)
     assert "col_major" not in info_of("gfx942", "half_type", 16, 40, 512)
@@ -364,8 +364,7 @@ def test_a_lane_has_neighbouring_columns() -> None:
 
 
 def test_sums_begin_with_a_bias() -> None:
-    """Where the product has no other reader, the tile cuts no columns and there are matrix
-    instructions of CDNA."""
+    """Sums begin with a bias on CDNA, if the dot has no other reader and tiles have all columns."""
 
     def begins(m: int, n: int, arch: str = "gfx942", *, twice: bool = False) -> bool:
         net, c = Programs(), np.arange(n).astype(np.float16)
@@ -400,8 +399,8 @@ def test_a_depth_of_one_turn_takes_more_steps() -> None:
 
 
 def test_few_workgroups_are_made_more() -> None:
-    """Of tiles with alike bounds that which keeps a unit least busy, and more of them at work; of
-    gathered rows, which each workgroup makes anew, that which reads least."""
+    """Among tiles with similar bounds the smallest is chosen, so that more units work. With
+    gathered rows, which each workgroup recomputes, it is the tile that reads least."""
     chip, kind = CHIPS["gfx942"], intrinsic_of("gfx942", dtypes.HALF, 512)
     assert kind is not None
     of = Extents(7, 7, 512, 4608)

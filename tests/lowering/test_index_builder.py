@@ -36,7 +36,7 @@ BUILT: dict[str, tuple[Build, list[str]]] = {
 
 
 def built(build: Build) -> tuple[Index | None, list[str]]:
-    """What `build` returns of a value, None for the value itself, and the ops that it made."""
+    """Call `build` on a value: return its result, None for the value itself, and the new ops."""
     with ir.Context(), ir.Location.unknown():
         module = ir.Module.parse("func.func @f(%x: index) { return }")
         block = module.body.operations[0].regions[0].blocks[0]

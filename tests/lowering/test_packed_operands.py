@@ -34,7 +34,7 @@ GATHERED = (
 
 
 def check(text: str, boundaries: bool) -> None:
-    """As in onnxruntime."""
+    """Compare with onnxruntime."""
     data = onnx.parser.parse_model(HEAD + text).SerializeToString()
     session = ort_session(data)
     rng = np.random.default_rng(0)

@@ -59,7 +59,7 @@ def test_every_border_ends(mode: str) -> None:
 
 @pytest.mark.slow
 def test_the_compiler_does_not_end_on_such_a_region(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where it does, `pads_some_axes` may go (docs/iree-hazards.md, hazard 21)."""
+    """If this fails, `pads_some_axes` may go (docs/iree-hazards.md, hazard 21)."""
     monkeypatch.setattr(regions, "pads_some_axes", lambda anchor: False)
     program, _ = pools("max", FORMS[:1])
     with pytest.raises(CompileFailed, match="ended after 20 seconds"):

@@ -168,7 +168,7 @@ def test_on_gpus_a_refused_tile_is_left_to_the_compiler_alone(
     rng = np.random.default_rng(5)
     text = MODEL.replace("[n,", "[64,").replace("Softmax(a)", "MatMul(a, w)")
     model = parse_model(text % ", ".join(map(str, rng.standard_normal(576).round(3))))
-    Refusing(monkeypatch, "<buffer>:1:0", 2)  # by both flag sets that may help
+    Refusing(monkeypatch, "<buffer>:1:0", 2)  # refused with both flag sets
     tiles: list[int] = []
     lower = Compilation.lower
 

@@ -1,4 +1,4 @@
-"""Where a narrower type rounds: explicit conversions always, and what an op with steps reads."""
+"""Rounding to narrower types: at explicit conversions, and at operands of ops with steps."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def test_bf16_of_special_values() -> None:
         lambda b, x: [b.convert(x, target_type=dtypes.BF16)], f"tensor<{len(x)}xf32>"
     )
     found = np.asarray(compile_program(program, "cpu").run([x])[0])
-    most = float(ml_dtypes.finfo(ml_dtypes.bfloat16).max)  # as MIGraphX's convert: not infinity
+    most = float(ml_dtypes.finfo(ml_dtypes.bfloat16).max)  # MIGraphX's convert saturates, too
     want = np.where(np.isinf(x), x, np.clip(x, -most, most)).astype(ml_dtypes.bfloat16)
     np.testing.assert_array_equal(found.astype(np.float32), want.astype(np.float32))
     assert np.array_equal(np.signbit(found[x == 0]), np.signbit(want[x == 0]))

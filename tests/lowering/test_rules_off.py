@@ -31,8 +31,8 @@ RULES = (
 )  # fmt: skip
 # IREE bufferizes no matrix that is widened in a region: a compile takes it without regions then
 WITHOUT_REGIONS = ("few_bits_matmul",)
-BELOW = 4  # of integers: indices, lengths and nodes that lie inside
-EXTENT = 5  # of dynamic dims
+BELOW = 4  # limit of integers, so that indices, lengths and nodes are valid
+EXTENT = 5  # size of dynamic dims
 
 
 def program_of(rule: str) -> ProgramIR:

@@ -47,7 +47,7 @@ FOLDED = f"""{HEAD} (int64[a] x) => (int64[1, k] p, int64 s, int64[a] c) {STORED
 
 
 def runs(text: str, feeds: dict[str, np.ndarray], **options: bool) -> None:
-    """As in onnxruntime."""
+    """Compare with onnxruntime."""
     data = onnx.parser.parse_model(text).SerializeToString()
     wants = ort_session(data).run(None, feeds)
     program = mgx_mlir.compile(data, "cpu", cache=False, **options)
@@ -78,7 +78,7 @@ def test_ranges_of_equal_ends() -> None:
 
 @pytest.mark.slow
 def test_iree_still_drops_iterations_of_a_sum_of_a_fill() -> None:
-    """Where this fails, `LoweringContext.hidden` and its hazard can go."""
+    """If this fails, `LoweringContext.hidden` and its hazard can go."""
     text = """
     func.func @main(%n: tensor<i64>) -> tensor<f32> {
       %k = tensor.extract %n[] : tensor<i64>

@@ -16,7 +16,7 @@ from tests.support.draws import seeds
 pytestmark = pytest.mark.skipif(isa_of("host") is None, reason="no vector kernels for this host")
 
 TYPES: dict[str, Any] = {"f32": np.float32, "f16": np.float16, "bf16": ml_dtypes.bfloat16}
-# of the largest result; 16-bit results are rounded once
+# share of the largest result; 16-bit results are rounded once
 TOLERANCE = {"f32": 2e-6, "f16": 2e-3, "bf16": 1e-2}
 FUSE = "mgx-fuse-attention{fast-math=true}"
 

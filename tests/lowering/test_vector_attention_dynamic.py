@@ -166,7 +166,7 @@ def of_any_head(request: pytest.FixtureRequest) -> tuple[Any, bytes]:
     model = onnx.parser.parse_model(text).SerializeToString()
     made = mgx_mlir.compile(model, target="cpu", threads=request.param, cache=False)
     assert not made.executable.fallbacks
-    # what follows the sums is a kernel of its own where the size of the values is open
+    # the epilogue is a separate kernel if the size of the values is dynamic
     attention, after = made.executable.dispatches["main"]
     assert "softmax" in attention
     assert after.endswith("relu")

@@ -73,8 +73,7 @@ NAMED = {
 
 @pytest.mark.parametrize("name", NAMED)
 def test_dynamic_dims_keep_their_names(name: str) -> None:
-    """Where any of some dynamic dims may be 1, what they broadcast to is one extent for all
-    passes."""
+    """Dynamic dims that may be 1 broadcast to one extent for all passes."""
     model = parsed(NAMED[name])
     program = mgx_mlir.compile(model, "cpu", cache=False)
     assert program.stats.unnamed_dynamic_dims is None

@@ -1,4 +1,4 @@
-"""What IREE makes of the regions of vector kernels: pinned, since their speed stands on it."""
+"""IREE's code for the regions of vector kernels: pinned, since their speed depends on it."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _scaled(x: ir.Value, w: ir.Value, rows: Index) -> ir.Value:
 
 
 def _code(folder: Path, *, is_dynamic: bool) -> str:
-    """What IREE hands to LLVM of two kernels that differ in their weights; if open, of one."""
+    """Return the LLVM IR of two kernels that differ in their weights; if dynamic, of one."""
 
     def build(x: ir.Value, w: ir.Value, v: ir.Value) -> list[ir.Value]:
         if not is_dynamic:

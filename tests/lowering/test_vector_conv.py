@@ -63,7 +63,7 @@ class _Net(Nodes):
         return onnx.shape_inference.infer_shapes(made).SerializeToString()
 
     def check(self, threads: int = 1) -> None:
-        """As many vector kernels as there should be, each its own dispatch, with right numbers."""
+        """Check the number of vector kernels, one dispatch each, and the results."""
         model = self.inferred()
         assert _vector_kernels(model) == self.vector_kernels
         program = mgx_mlir.compile(model, target="cpu", threads=threads, cache=False)
@@ -77,7 +77,7 @@ class _Net(Nodes):
 
 
 def _vector_kernels(model: bytes, *, fast_math: bool = True) -> int:
-    """How many there are but for copies to another layout, which some processors leave to IREE."""
+    """Return the number of vector kernels without layout copies, which some CPUs leave to IREE."""
     text = text_of(lowered_model(model, fast_math=fast_math))
     launches = re.findall(r"entry_points = \[@(kernel_dispatch_\w+)::", text)
     return sum(not name.endswith("_copy") for name in launches)
@@ -339,7 +339,7 @@ def test_dynamic_extents(name: str) -> None:
 
 @pytest.mark.parametrize("isa", [AVX512, AVX2, NEON], ids=["avx512", "avx2", "neon"])
 def test_scratch_is_bounded(isa: Isa) -> None:
-    """What a plan puts on the stack fits it, whatever the convolution."""
+    """The scratch of every plan fits the stack, for all convolutions."""
     draw = random.Random(0)
     planned = 0
     for _ in range(2000):

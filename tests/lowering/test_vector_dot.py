@@ -279,7 +279,7 @@ def test_computed_operands(drawn: Sequence[Batch], both: bool) -> None:
 def test_scratch_is_bounded(
     isa: Isa, rows: int | None, depth: int | None, columns: int | None, turned: bool
 ) -> None:
-    """What a plan puts on the stack fits it, whatever the product."""
+    """The scratch of every plan fits the stack, for all matmuls."""
     o: Any = object()
     b = (1, 0) if turned else (0, 1)
     shape = loops.DotShape(rows or o, depth or o, columns or o, b=b)
@@ -398,7 +398,7 @@ def test_dynamic_rows_of_a_model(threads: int) -> None:
 
 
 def test_weights_are_there_once() -> None:
-    """As the loops read them, and equal ones shared."""
+    """Weights are stored in the layout that the loops read; equal ones are shared."""
 
     def build(nodes: list[Any], constant: Callable[..., str]) -> None:
         w = constant(32, 32)

@@ -19,7 +19,7 @@ from tests.lowering.programs import COMPILES, Programs, check, compiles_for, exe
 pytestmark = pytest.mark.skipif(isa_of("host") is None, reason="no vector kernels for this host")
 
 STEPS = ("pack_weights", "fuse_pointwise_reduce")
-# of codes: 4 bits of either sign, bytes of either, two f8 types
+# types of codes: signed and unsigned 4 bits and bytes, two f8 types
 KINDS = ("i4", "u4", "i8", "u8", "f8e4m3", "f8e5m2")
 
 

@@ -127,7 +127,7 @@ def test_dynamic(last: bool) -> None:
 
 
 def test_strips_of_rows_longer_than_the_scratch() -> None:
-    """Those of any length are cases of kernel_families/boundaries.py."""
+    """Rows of any length are cases of kernel_families/boundaries.py."""
     nodes = [node(kind, "x", f"y{i}", **given) for i, (kind, given) in enumerate(STRIPS)]
     outputs = " ".join(n.output[0] for n in nodes)
     model = model_of(nodes, {"x": ["n", 2, "h", 13000]}, outputs, opset=20)

@@ -115,7 +115,7 @@ class Networks(Programs):
 
 
 STEP = "dead_code_elimination"
-# of the largest; 16-bit results are rounded once
+# share of the largest result; 16-bit results are rounded once
 TOLERANCE = {"f32": 2e-6, "f16": 1e-3, "bf16": 8e-3}
 
 

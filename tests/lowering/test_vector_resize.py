@@ -96,7 +96,7 @@ def test_narrow() -> None:
 
 
 def test_fixed_dims() -> None:
-    """By scales and to sizes: a kernel each, and what onnxruntime gives."""
+    """Resizes by scales and to sizes are one kernel each, with onnxruntime's results."""
     nodes, held = [], {}
     for i, mode in enumerate(["half_pixel", "asymmetric", "pytorch_half_pixel", "align_corners"]):
         for kind, numbers in (

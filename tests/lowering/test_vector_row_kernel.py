@@ -115,7 +115,7 @@ class Rows(Programs):
         )
 
     def parted_softmax(self, dims: tuple[int, ...], axis: int) -> None:
-        """Of single ops, with a mask added ahead and a factor behind."""
+        """A softmax of single ops, with a mask added before it and a factor after it."""
 
         def build(b: Any, x: Any, y: Any) -> Any:
             x = b.add(x, y)
@@ -144,7 +144,7 @@ class Rows(Programs):
             return d / np.sqrt((d * d).mean(axes, keepdims=True) + 1e-3) * g + s
 
         arrays = [self.draw(dtype, *a) for a in (dims, gamma, beta, *[dims] * add)]
-        if dtype != "f32":  # of the rounding of what is divided by
+        if dtype != "f32":  # the divisor is rounded
             arrays[0] = (arrays[0] * 4).astype(arrays[0].dtype)
         self.case(f"norm {axes}", build, want, arrays, dtype)
 
@@ -326,7 +326,7 @@ def _by_onnxruntime(kind: str, x: np.ndarray, axis: int) -> np.ndarray:
 
 @pytest.mark.parametrize("dims", [("n", 8, 3), (4, 5, 40), ("n", 3, 100)])
 def test_a_costly_value_that_three_passes_read(dims: tuple[int | str, ...]) -> None:
-    """It is kept from the first pass on, also where rows are several loops."""
+    """The value is stored in the first pass, also where rows are several loops."""
     inner = [int(d) for d in dims[1:]]
     weight = np.linspace(0.5, 2, int(np.prod(inner)), dtype=np.float32).reshape(inner)
     nodes = [node("Tanh", "x", "t"), node("LayerNormalization", "t scale bias", "y", axis=-2)]

@@ -45,7 +45,7 @@ class Concats(Programs):
         self.names.append(name)
 
     def fused(self, **options: Any) -> Lowered:
-        """What is lowered; the unfused program's results are `want` then."""
+        """Return the lowered program, and set `want` to the unfused program's results."""
         self.finish()
         named = {f"x{i}": a for i, a in enumerate(self.inputs)}
         self.want = Interpreter(self.module, self.store).run(named)
@@ -172,7 +172,7 @@ def test_many_parts() -> None:
 
 
 def _depth(lowered: Lowered, name: str) -> int:
-    """How deep ops of this name lie in each other."""
+    """Return how deep ops of this name are nested."""
     ctx = new_context()
     ctx.allow_unregistered_dialects = True
     module = ir.Module.parse(lowered.bytecode, ctx)

@@ -166,7 +166,7 @@ def test_diagnostics_follow_the_text() -> None:
         [d] = await client.change(two, 3)
         assert d.range.start.line == 3 + TEXT.count("\n") + 1
         assert await client.change(TEXT, 4) == []
-        # what is not MLIR ends no server
+        # invalid MLIR does not end the server
         for i, bad in enumerate(("module {" * 5000, "%", "func.func @f(", "é" * 50, "")):
             found = await client.change(bad, 5 + i)
             assert bool(found) == bool(bad)

@@ -72,7 +72,7 @@ STRIPS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("LpPool", {"kernel_shape": [1, 2], "strides": [1, 1], "pads": [0, 1, 0, 1], "p": 2}),
 )  # fmt: skip
 LENGTHS = (129, 9, 13, 64, 127, 128, 257, 385, 640)
-# of nonzero: one part, its end, parts of which the last is short, and as many dims as there are
+# dims of nonzero: one part, its end, several parts with a short last one, and all ranks
 PLACES: tuple[tuple[int, ...], ...] = (
     (1,), (16384,), (16385,), (3, 5461), (40000,), (2, 3, 7), (70, 1, 470), (1, 2, 1, 3, 2),
 )  # fmt: skip

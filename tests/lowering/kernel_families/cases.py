@@ -1,4 +1,4 @@
-"""What a case of a kernel family is, how its numbers are drawn, and models of many cases."""
+"""Cases of a kernel family, their drawn values, and models of many cases."""
 
 from __future__ import annotations
 

@@ -239,7 +239,7 @@ def pad(g: Draws) -> Case:
 
 
 def gather(g: Draws) -> Case:
-    """Of a weight, by a row of indices or a table of them; of a computed tensor of dynamic dims."""
+    """Gather of a weight, by a row or a table of indices, or of a computed dynamic tensor."""
     a, c, axis = g.extent(), g.extent(), g.pick(0, 1)
     node: Node = ("Gather", ["w", "i"], ["y"], {"axis": axis})
     weights = {"w": g.weight(a, c)}

@@ -26,7 +26,7 @@ from tests.lowering.kernel_families.draws import drawn
 from tests.runtime import guarded
 
 PAGE = mmap.PAGESIZE
-UNUSED = 0xFF  # of memory around an array: NaN in floats
+UNUSED = 0xFF  # byte of the memory around an array: NaN in floats
 
 
 class Guarded:
