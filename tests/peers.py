@@ -1,4 +1,4 @@
-"""What the tests know of the packages that they compare with, and how they tell of newer ones."""
+"""Versions of the packages that tests compare with, and reports of newer ones."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ STEPS: dict[str, list[list[str]]] = {
         [PYTHON, "-m", "ruff", "format", "--check", "."],
         [PYTHON, "-c", "import sys; from importlinter.cli import lint_imports; "
                        "sys.exit(lint_imports())"],
-        # of this environment: else it looks for the packages in whatever Python is first on PATH
+        # this environment's Python: else pyright looks for packages in the first Python on PATH
         [PYTHON, "-m", "pyright", "--pythonpath", PYTHON],
     ],
     # lit.main is no script: run as one it does nothing and succeeds
@@ -35,7 +35,7 @@ STEPS: dict[str, list[list[str]]] = {
     ],
     "torch": [[PYTHON, "-m", "pytest", "tests/integrations/torch", "-m", "slow or not slow"]],
 }  # fmt: skip
-DEFAULT = ("static", "lit", "pytest")  # what needs no more than the `dev` extra
+DEFAULT = ("static", "lit", "pytest")  # steps that need only the `dev` extra
 TIMES = "--times"
 
 

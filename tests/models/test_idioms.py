@@ -18,7 +18,7 @@ from tests.support.oracle import ort_session
 from zoo.drawn import Drawn
 from zoo.idioms import IDIOMS
 
-LIMIT = {"float16": 5e-3}  # of the largest element; onnxruntime computes parts of f16 in f32
+LIMIT = {"float16": 5e-3}  # share of the largest element; onnxruntime computes parts in f32
 EACH = 5
 
 

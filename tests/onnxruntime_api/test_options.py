@@ -101,7 +101,7 @@ def test_a_profile(ort: ModuleType, tmp_path: Path) -> None:
     assert len(runs) == 3
     assert all(e["ph"] == "X" and e["dur"] >= 0 and e["cat"] == "Session" for e in runs)
     assert any(e["name"] == "session_initialization" for e in events)
-    assert len(made.run(None, FEED)) == 2  # it goes on
+    assert len(made.run(None, FEED)) == 2  # still runs
     made = ort.InferenceSession(two_outputs())
     assert (made.end_profiling(), made.get_profiling_start_time_ns()) == ("", 0)
 

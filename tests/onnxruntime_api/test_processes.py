@@ -89,7 +89,7 @@ def _child(session: Any, pipe: Any) -> None:
     pipe.send((y, done[0][0][0], done[0][1]))
 
 
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of a fork beside threads
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # forks beside threads warn
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
 def test_a_session_behind_a_fork(request: pytest.FixtureRequest) -> None:
     made = ort.InferenceSession(two_outputs())

@@ -1,4 +1,4 @@
-"""What both packages answer alike: inputs and outputs, runs, errors, metadata."""
+"""Equal answers of both packages: inputs and outputs, runs, errors, metadata."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_wrong_runs(ort: ModuleType, session: Any, kind: Any, names: Any, feed: 
         session.run(names, feed)
     if isinstance(kind, str):
         assert str(found.value).startswith("[ONNXRuntimeError] : 2 : INVALID_ARGUMENT : ")
-    assert len(session.run(None, FEED)) == 2  # it goes on
+    assert len(session.run(None, FEED)) == 2  # still runs
 
 
 def test_wrong_models(ort: ModuleType, tmp_path: Any) -> None:

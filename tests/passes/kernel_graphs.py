@@ -82,7 +82,7 @@ class KernelGraph:
         return [image, rows, r.choice((image, rows))]
 
     def results(self, arguments: int) -> list[ir.Value]:
-        """What nobody uses, and now and then what others use too."""
+        """Return the values without users, and sometimes values with users."""
         made = self.values[arguments:]
         free = [v for v in made if next(iter(v.uses), None) is None]
         return free + [v for v in made if v not in free and self.random.random() < 0.1]

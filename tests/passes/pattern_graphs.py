@@ -37,7 +37,7 @@ SPECIAL = (np.nan, np.inf, -np.inf, -0.0, 0.0)
 
 @dataclass(frozen=True)
 class Case:
-    """How to draw programs for the pattern (or pass) `name`, and what must hold of them.
+    """Draws of programs for the pattern (or pass) `name`, and the properties that must hold.
 
     `rtol` 0 is bit for bit, NaN and -0.0 included; else as `evaluate.assert_same` has it. It
     must apply in at least the share `fires` of the draws. `special`: one draw out of four has
@@ -103,7 +103,7 @@ class Graph:
 
     def __init__(self, draw: Callable[[Graph], Any], seed: int, context: ir.Context) -> None:
         self.seed, self.context = seed, context
-        # by text: the first draws of small numbers are alike
+        # seed by a text: small integers give similar first draws
         self.random = random.Random(f"{draw.__name__} {seed}")
         self.numbers = np.random.default_rng(seed)
         self.b, self.store = Builder(), WeightStore()
@@ -163,7 +163,7 @@ class Graph:
         return value
 
     def extent(self, dim: int | str) -> int:
-        """What a dim of an argument is at run time."""
+        """Return the run-time size of an argument's dim."""
         if isinstance(dim, str):
             return self._extents.setdefault(dim, self.random.randint(1, 5))
         return self.random.randint(1, 5) if dim < 0 else dim

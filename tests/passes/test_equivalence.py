@@ -27,7 +27,7 @@ EXACT = frozenset(
         "insert_pad", "normalize_ops", "propagate_constant", "simplify_reshapes",
     )
 )  # fmt: skip
-# what a lowering gives is not for the interpreter; its lit files are in lit/lower
+# the interpreter does not run lowered programs; their lit files are in lit/lower
 # autocast_fp8_pass is for programs that are called with other types
 NAMES = [name for name in PASSES if name not in ("lower_to_linalg", "autocast_fp8_pass")]
 

@@ -83,7 +83,7 @@ def test_the_pipelines_of_the_targets_on_random_graphs(target: str, seed: int) -
 
 @pytest.mark.parametrize("c", CASES, ids=lambda c: f"{c.pass_name}/{c.id}")
 def test_optimize_module_round_the_root_of_each_pattern(c) -> None:
-    """What one pattern makes of its root, no other turns back."""
+    """No pattern reverses the result of another one."""
     for seed in range(4):
         g = Graph(c.draw, seed, CONTEXT)
         option = " fast-math=true" if seed % 2 else ""

@@ -97,7 +97,7 @@ def test_the_kernels_of_a_pointwise_kernel_share_their_dims():
 
 def test_the_graphs_are_worth_it():
     kinds: set[str] = set()
-    with observing() as on_gpu:  # where loops of our own do not pad by themselves
+    with observing() as on_gpu:  # our own loops, which pad, are for CPUs
         for seed in range(40):
             graph = KernelGraph(seed, CONTEXT)
             run_pipeline(graph.module, PASSES["gpu"], store=graph.store)

@@ -163,7 +163,7 @@ def test_bytecode_and_irdl_are_read_by_other_tools(run: Run, tmp_path: Path) -> 
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert '"migraphx.concat"(' in done.stdout
-    # it verifies: without the dialect the op is unknown to it
+    # the tool verifies: without the dialect the op is unknown
     without = subprocess.run([tool, str(code)], capture_output=True, text=True, check=False)
     assert without.returncode != 0
 

@@ -1,4 +1,4 @@
-"""What keeps the passes cheap: nothing is looked at twice where nothing changed."""
+"""Cost of the passes: unchanged programs are not visited twice."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_each_pass_runs_once_where_nothing_changes() -> None:
 
 def test_a_pass_runs_again_only_after_others_changed_something() -> None:
     found = passes_run(TWICE)
-    assert found.count("simplify-reshapes") == 1  # which went on until it found nothing
+    assert found.count("simplify-reshapes") == 1  # iterates until nothing changes
     assert found.count("simplify-algebra") == 1
 
 

@@ -75,7 +75,7 @@ def test_lookups_side_by_side_keep_names() -> None:
 
 
 def test_a_broadcast_to_a_named_and_a_fixed_dim() -> None:
-    """What has the dynamic dim does not have the fixed one too."""
+    """A value with the dynamic dim does not have the static one, too."""
     model = parsed(
         """(float[N,3] x, int64[M,1] i) => (float[N,3] y) {
         s = Shape <start = 0, end = 1> (i) t = Constant <value_ints = [3]> ()

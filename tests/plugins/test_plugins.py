@@ -178,7 +178,7 @@ def test_a_broken_plugin_is_named(what: str, tmp_path: Path) -> None:
 
 
 def test_a_broken_plugin_stays_an_error(tmp_path: Path) -> None:
-    """What it registered before it failed is not taken for the whole of it."""
+    """Parts that it registered before it failed are not taken for the whole plugin."""
     where = fake_package(tmp_path, "broken-thing", {"broken.py": "1 / 0"})
     code = (
         "from mgx_mlir.core.context import new_context\n"

@@ -303,7 +303,7 @@ def test_no_two_modules_have_one_name() -> None:
     spare.add_return([spare.add_parameter("y", floats(2))])
     program = p.program_ir
     body = program.main().regions[0].blocks[0].operations
-    del body[0].operation.attributes["migraphx.modules"]  # as a pass leaves it
+    del body[0].operation.attributes["migraphx.modules"]  # the state after a pass
     del body[1].operation.attributes["migraphx.modules"]
     heads = [x for x in program_text(program).splitlines() if x.startswith("module: ")]
     assert len(heads) == len(set(heads)) == 4

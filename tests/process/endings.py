@@ -113,7 +113,7 @@ def a_daemon_that_runs() -> None:
 
 
 def a_traceback_that_is_kept() -> None:
-    """As a notebook does: the frames of the call that was interrupted stay."""
+    """Keep the frames of the interrupted call, as a notebook does."""
 
     def handler(number: int, frame: object) -> None:
         raise Mine

@@ -200,7 +200,7 @@ def killed(tmp_path: Path, times: int) -> None:
         assert process.stdout is not None
         process.stdout.readline()
         time.sleep(rng.uniform(0, 3))
-        process.kill()  # it alone: what it started must end by itself
+        process.kill()  # kill the parent alone: its children must end by themselves
         process.wait()
         process.stdout.close()
         if saved.exists():
@@ -212,7 +212,7 @@ def killed(tmp_path: Path, times: int) -> None:
         for k in (0, 1, 2, 1000, 1001):
             threads.checked(mgx.compile(threads.model(k), "cpu", timeout=100).run, k)
         assert time.monotonic() - start < 100
-        # what the last one started may hold its lock until it has ended
+        # a child of the last process may hold the lock until it ends
         cache, end = Cache(tmp_path / "cache"), time.monotonic() + 60
         while list((tmp_path / "cache").rglob("locks/*")) and time.monotonic() < end:
             cache.evict()

@@ -1,4 +1,4 @@
-"""What a process may lack: a home, a temporary folder, a locale, open streams, docstrings."""
+"""Processes without a home, a temporary folder, a locale, open streams, or docstrings."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def environment(cache: Path | None, **more: str) -> dict[str, str]:
 
 
 def said(done: subprocess.CompletedProcess[str]) -> str:
-    """What a command said, which is no bug's."""
+    """Return the output of a command, which must not report a bug."""
     for text in ("internal error", "Traceback"):
         assert text not in done.stderr, done.stderr
     return done.stderr

@@ -32,5 +32,5 @@ def test_threads(what: str, count: int, rounds: int, tmp_path: Path) -> None:
 @pytest.mark.parametrize("count", [2, 8, 12])
 @pytest.mark.parametrize("what", threads.KINDS)
 def test_threads_of_every_kind(what: str, count: int, tmp_path: Path) -> None:
-    for _ in range(3):  # what happens once in a process happens anew
+    for _ in range(3):  # repeat, so that first calls of a process happen again
         in_threads(what, count, 4, tmp_path)

@@ -158,7 +158,7 @@ def test_an_entry_of_another_key_of_the_user(cache: Cache, tmp_path: Path) -> No
 
 
 def test_code_with_a_crc_that_fits(cache: Cache) -> None:
-    """What a crc lets through, the signed digest does not."""
+    """The signed digest rejects code with a valid crc."""
     import zlib
 
     cache.put_module(KEY, b"v" * 64, {})

@@ -48,7 +48,7 @@ def checked(run: Callable[..., Any], seed: int, shift: float = 0.0) -> None:
 
 
 class Work:
-    """What a thread can do; `k` numbers the thread, what is shared is made at the start."""
+    """Tasks of a thread; `k` numbers the thread, shared objects are made at the start."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -137,7 +137,7 @@ class Work:
         raise AssertionError("a wrong type was read")
 
     def wrong(self, k: int, i: int) -> None:
-        """What is refused is refused in its own thread, with its own words."""
+        """An error is raised in its own thread, with its own message."""
         bad = onnx.ModelProto.FromString(model(k))
         bad.graph.node[1].op_type = f"Nothing{k}"
         try:

@@ -107,7 +107,7 @@ def test_a_loop() -> None:
     given = {"x": drawn(4, 12), "m": np.array(3), "c": np.array(True)}
     found = migraphx.quantize_int8(p, CPU, [given], method="minmax", sensitivity=True)
     assert len(found.names) == 2
-    # of all trips, of which the first has the input itself
+    # range over all iterations; the first one has the input itself
     seen = next(iter(found.ranges.ranges.values()))[0]
     assert seen is not None
     low, high = seen

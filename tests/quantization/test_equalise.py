@@ -44,7 +44,7 @@ def net(batch: int | str = 2) -> bytes:
     a = g.op("Gemm", a, spread(g, 6, 16, fan_in=6, axis=1), g.vector(16))
     a = g.op("Max", a, g.vector(16, -0.1, 0.1))
     b = g.op("MatMul", a, spread(g, 16, 10, fan_in=16, axis=1))
-    c = g.op("MatMul", g.op("Sigmoid", b), g.weight(10, 5))  # of b: no proportion
+    c = g.op("MatMul", g.op("Sigmoid", b), g.weight(10, 5))  # Sigmoid of b is not proportional to b
     g.output(g.op("Add", c, g.op("MatMul", b, g.weight(10, 5))), "y", [batch, 5])
     return g.model().SerializeToString()
 
@@ -80,7 +80,7 @@ def test_both_weights_of_a_channel_are_as_large() -> None:
     w = weights_of(program)
     assert all(a.dtype == b.dtype and a.shape == b.shape for a, b in zip(before, w, strict=True))
     out = [np.abs(a).reshape(a.shape[0], -1).max(1) for a in w[:4]]
-    # of a depthwise convolution output and input channels are one, between its neighbours
+    # a depthwise convolution between its neighbours has the same input and output channels
     np.testing.assert_allclose(out[0], out[1], rtol=0.01)
     np.testing.assert_allclose(out[1], np.abs(w[2].reshape(2, 6, 4)).max(1).reshape(-1), rtol=0.01)
     np.testing.assert_allclose(out[2], np.abs(w[3]).max((0, 2, 3)), rtol=0.01)

@@ -70,7 +70,7 @@ def test_inputs_that_go_together_gain_a_bit_and_more() -> None:
     moments.add(x[:500])
     grid, codes = compensated(w, moments, 32, np.dtype(np.float32))
     plain = grid_of(w, 32, np.dtype(np.float32))
-    held = x[500:]  # which the codes were not chosen by
+    held = x[500:]  # samples that the codes were not chosen by
     got = errors(held, grid.restored(codes), w).sum()
     assert 10 * np.log10(errors(held, plain.restored(plain.codes_of(w)), w).sum() / got) > 6
 
@@ -148,7 +148,7 @@ def test_sums_that_do_not_fit_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
      (120, 64, 40), (3, 2, 0), (1, 32, 0)],
 )  # fmt: skip
 def test_groups(inputs: int, size: int, group: int) -> None:
-    """Where the inputs are no multiple of the size, groups are smaller, by 8, down to half."""
+    """Groups shrink by 8, down to half, if the inputs are not a multiple of their size."""
     ones = np.ones((800, 800), np.float32)
     p = parsed("h = MatMul(x,a) y = MatMul(h,b)", a=ones[:64, :inputs], b=ones[:inputs, :64])
     with p.program_ir.ctx:

@@ -286,7 +286,7 @@ def test_forms_of_makers(form: Callable[[], tuple[Net, float]], target: str) -> 
 
 
 def test_computed_operands_of_dynamic_depth() -> None:
-    """How many zero points a sum has only the run knows: scores times values, as in attention."""
+    """The number of zero points in a sum is dynamic: scores times values, as in attention."""
     net = Net()
     left, right = net.qdq("p", 1 / 255, -128, np.int8), net.qdq("x", 0.03, -8, np.int8)
     y = net.qdq(net.op("MatMul", left, right), 0.04, 2, np.int8)

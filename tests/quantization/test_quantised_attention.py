@@ -36,7 +36,7 @@ class _Graph(Nodes):
     def __init__(self, net: Net, seed: int) -> None:
         super().__init__(seed)
         self.net = net
-        # of each range: sums of values whose scales are in simple ratios would be ties
+        # factor of each range: scales in simple ratios would make ties in rounding
         self.factors: dict[tuple[float, float], float] = {}
 
     def quantised(self, x: str, low: float, high: float) -> str:

@@ -1,4 +1,4 @@
-"""What a calibration sees: extremes, histograms, thresholds, sums by channel."""
+"""Statistics of a calibration: extremes, histograms, thresholds, sums by channel."""
 
 from __future__ import annotations
 

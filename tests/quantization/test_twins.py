@@ -1,4 +1,4 @@
-"""What products lose in smaller types, against numpy in f64; what is left out, and why."""
+"""Errors of matmuls in smaller types, against numpy in f64; skipped ones, and reasons."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What tests of forks run in processes: `python -m tests.runtime.forked CASE THREADS`."""
+"""Processes of the fork tests: `python -m tests.runtime.forked CASE THREADS`."""
 
 from __future__ import annotations
 

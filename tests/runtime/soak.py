@@ -22,7 +22,7 @@ import onnx.parser
 import mgx_mlir
 from mgx_mlir.core.errors import MgxError
 
-WARM = 0.3  # of the time: pools of the allocators and caches fill
+WARM = 0.3  # share of the time in which pools of the allocators and caches fill
 MEGABYTES = 12.0  # that the least of the last rows may lie above the most of the first warm ones
 
 MODELS = {
@@ -60,7 +60,7 @@ def inputs(name: str, rng: np.random.Generator) -> dict[str, np.ndarray]:
 
 
 class Work:
-    """What is done, each a function without arguments."""
+    """Tasks of the soak test, each a function without arguments."""
 
     def __init__(self, folder: Path, seed: int) -> None:
         self.folder = folder

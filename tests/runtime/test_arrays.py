@@ -1,4 +1,4 @@
-"""How arrays are handed in and kept: views, orders, alignment, sharing, and what results own."""
+"""Input and output arrays: views, orders, alignment, sharing, and ownership of results."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from mgx_mlir.api.parse import parse_onnx_buffer
 from mgx_mlir.core.errors import MgxError, RunError
 from tests.support.models import bytes_of, node
 
-# what lies in place from 64 KiB on, and what is copied
+# dims of arrays that are used in place (from 64 KiB on), and of copied ones
 EXTENTS = ((3, 5), (64, 256), (130, 127), (1, 20000))
 DTYPES = {"float32": TensorProto.FLOAT, "int64": TensorProto.INT64, "bool": TensorProto.BOOL}
 FORMS = (

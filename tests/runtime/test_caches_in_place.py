@@ -21,7 +21,7 @@ HEADS, SHARED, SIZE, ROWS, BATCH = 4, 2, 16, 12, 2
 FLOAT, INT8, UINT8, INT32 = (
     TensorProto.FLOAT, TensorProto.INT8, TensorProto.UINT8, TensorProto.INT32,
 )  # fmt: skip
-# of a cache: its ONNX type, numpy's, elements of a row, and the attributes of its quantisation
+# caches: ONNX type, numpy type, elements of a row, and attributes of the quantisation
 CACHES: tuple[tuple[int, Any, int, dict[str, Any]], ...] = (
     (FLOAT, np.float32, SIZE, {}),
     (INT8, np.int8, SIZE, {"kv_cache_bit_width": 8}),

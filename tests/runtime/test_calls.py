@@ -72,7 +72,7 @@ def test_a_large_array_on_16_bytes_is_used_in_place(monkeypatch: pytest.MonkeyPa
 
 
 def test_wrong_inputs_after_right_ones() -> None:
-    """What passed once says nothing of other names, types and shapes."""
+    """Inputs of other names, types and shapes are checked again."""
     program = added(4, threads=1)
     x = np.ones(4, np.float32)
     for _ in range(3):
@@ -93,7 +93,7 @@ def test_wrong_inputs_after_right_ones() -> None:
 
 
 def test_sizes_that_change() -> None:
-    """What does not fit is told at each size, whichever came before."""
+    """Wrong inputs are reported at each size, after any other one."""
     program = added("n", threads=1)
     for n in (3, 3, 5, 3):
         x = np.arange(n, dtype=np.float32)

@@ -74,7 +74,7 @@ def test_results(name: str, kind: str, made: list[bool]) -> None:
     x, y = (drawn(dtype, *d) for d in dims)
     for i in range(7):
         if i == 5:
-            x = x.copy()  # it lies elsewhere
+            x = x.copy()  # another address
         x[...] = x + dtype.type(i)
         held.append((program.run({"y": y, "x": x}), x.copy(), y))
     assert any(made)

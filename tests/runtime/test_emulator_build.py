@@ -137,7 +137,7 @@ def test_a_library_of_another_user_is_not_taken(tools: Path) -> None:
 
 
 def test_the_wheel_holds_the_sources(tmp_path: Path) -> None:
-    """It stays pure Python: no compiler is asked for, and it suits any machine."""
+    """The wheel is pure Python: it needs no C++ compiler, and suits any machine."""
     pytest.importorskip("scikit_build_core")
     from scikit_build_core.build import build_wheel
 

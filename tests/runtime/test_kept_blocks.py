@@ -1,4 +1,4 @@
-"""What a call needs in between, and its results, cost no page faults in the next one."""
+"""Temporary memory and results of a call cost no page faults in the next one."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ def test_the_runtimes_counters_are_elapsed_times(build: Compile) -> None:
     found = profile(made.vmfb, {"w": w}, [a], calls=10, threads=2)
     for d in found.dispatches:
         assert 0.9 * d.seconds <= d.busy <= 2.1 * d.seconds + 1e-4
-    # what passes in dispatches cannot be more than what passes; a sum over threads can be
+    # the time of dispatches is at most the wall time; a sum over threads may exceed it
     assert found.total <= 1.05 * found.wall
 
 

@@ -10,7 +10,7 @@ from tests.support.models import parsed
 
 
 def test_weights_in_a_layout_of_their_own_are_not_copied_at_load() -> None:
-    """Of a product, of a convolution, and one that constants give."""
+    """Weights of a matmul, of a convolution, and one that is folded from constants."""
     rng = np.random.default_rng(0)
     dims = {"dense": (96, 200), "kernel": (24, 16, 3, 3), "table": (200, 300)}
     weights = {n: rng.standard_normal(d) for n, d in dims.items()}

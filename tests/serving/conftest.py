@@ -23,7 +23,7 @@ def model_bytes(version: int = 1, rows: int | str = "n") -> bytes:
 
 
 def texts_bytes() -> bytes:
-    """Which strings equal one."""
+    """Return a model that compares strings with one string."""
     return parsed_bytes("(string[n] a, string[1] b) => (bool[n] c) { c = Equal (a, b) }", opset=19)
 
 

@@ -120,7 +120,7 @@ def test_a_client_that_leaves_frees_its_run(
 
 
 def test_a_client_that_closes_its_side_is_answered(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is asked for life by interim responses, and gets the answer behind them."""
+    """The server probes the client by interim responses, and sends the answer after them."""
     monkeypatch.setattr(http, "_ASKED", 0.05)
 
     async def use(answers: Answers, server: HttpServer, connected: Any) -> None:
@@ -151,7 +151,7 @@ def test_a_client_of_an_old_version_is_not_asked(monkeypatch: pytest.MonkeyPatch
 
 
 def test_answers_that_nobody_reads_give_way() -> None:
-    """Those that were begun first end; the newest, and one that is read, are whole."""
+    """The oldest answers are dropped; the newest, and one that is read, are complete."""
     size, most = 8 << 20, 20 << 20
 
     async def use(answers: Answers, server: HttpServer, connected: Any) -> None:

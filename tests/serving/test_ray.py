@@ -331,7 +331,7 @@ def test_the_command_on_a_cluster(tmp_path: Path) -> None:
         with urllib.request.urlopen(request, timeout=30) as found:
             [y] = json.loads(found.read())["outputs"]
         assert np.allclose(y["data"], expected(np.ones((1, 16)), 3)[0], atol=1e-5)
-        for _ in range(120):  # it answers a moment before it says that it serves
+        for _ in range(120):  # the first answer comes a moment before the state "running"
             if "Serving: " in log.read_text():
                 break
             time.sleep(0.5)

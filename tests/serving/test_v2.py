@@ -147,7 +147,7 @@ def test_infinity_and_nan_are_strings(ask: Ask) -> None:
     stated = {"name": "x", "datatype": "FP32", "shape": [4, 16], "data": words}
     for body in (
         json.dumps({"inputs": [stated]}),
-        json.dumps(infer(x)),  # as Python's json writes them: NaN, Infinity
+        json.dumps(infer(x)),  # Python's json writes NaN, Infinity
     ):
         found = ask("/v2/models/rows/infer", body.encode())
         assert found.status == 200

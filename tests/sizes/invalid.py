@@ -36,7 +36,7 @@ def main(target: str, name: str) -> None:
 
 def tell(models: list[Model], target: str) -> None:
     data = together(models).SerializeToString()
-    if target == "saved":  # as MIGraphX saves it: without code
+    if target == "saved":  # MIGraphX saves it without code
         with tempfile.NamedTemporaryFile(suffix=".mxr") as file:
             print_binary(parse_onnx_buffer(data), file)
             file.flush()

@@ -47,7 +47,7 @@ def rows(n: int) -> np.ndarray:
 
 
 def checks(run: Any, n: int, m: int) -> None:
-    """What fits is right in both branches; what does not is an error where it is added alone."""
+    """Equal sizes are right in both branches; unequal ones are errors only where they are added."""
     a, b = rows(n), rows(m)
     yes, no = np.array(True), np.array(False)
     np.testing.assert_allclose(run([yes, a, a])[0], a + a)

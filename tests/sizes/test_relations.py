@@ -1,4 +1,4 @@
-"""What `infer` takes for granted of dynamic extents is what it checks of static ones."""
+"""Relations that `infer` assumes of dynamic extents are those it checks of static ones."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ load_dialect()
 
 # Whose dims are checked where they are read: views and what the builder states besides.
 LOWERED = {"multibroadcast", "broadcast", "broadcast_with_dims", "broadcast_for_dot"}
-CASES = 12  # of one operator
+CASES = 12  # cases of one operator
 
 
 def view(case: Case, types: list[TensorType]) -> SimpleNamespace:
-    """What `infer` sees of operands of these types."""
+    """Return the view of operands of these types that `infer` gets."""
     o = SimpleNamespace(regions=(), results=None, operands={}, const=lambda _: None)
     for key, definition in case.cls.ATTRS.items():
         value = case.attributes.get(key, definition.default)
@@ -76,7 +76,7 @@ def perturbed(types: list[TensorType]) -> Iterator[list[tuple[int, ...]]]:
 
 
 def relations(case: Case, types: list[TensorType]) -> tuple[list[Relation], set[tuple[int, int]]]:
-    """What `infer` takes for granted, and which dims may be dynamic."""
+    """Return the relations that `infer` assumes, and the dims that may be dynamic."""
     free = {(i, axis) for i, t in enumerate(types) for axis in range(t.rank)}
     for dynamic in (free, *({place} for place in sorted(free))):
         symbols = Symbols()

@@ -58,7 +58,7 @@ class Case:
     out: str
     held: dict[str, np.ndarray] = field(default_factory=dict)
     attributes: dict[str, Any] = field(default_factory=dict)
-    result: int = 0  # which result is looked at
+    result: int = 0  # index of the checked result
     tag: str = ""
 
     @property
@@ -77,7 +77,7 @@ TESTS = ("Equal", "Less", "Greater", "LessOrEqual")
 
 
 def pointwise(kind: str) -> tuple[list[Case], dict[str, np.ndarray]]:
-    """Of every special value, and of every pair of some."""
+    """Return cases of every special value, and of every pair of some."""
     x = specials(kind)
     few = x[:: max(1, len(x) // 16)]
     few = np.unique(np.concatenate([few, x[[0, 16, -1]], -x[[0, 16]]]).view(f"u{x.itemsize}"))

@@ -1,4 +1,4 @@
-"""What onnxruntime gives for special values, and which row of the document a difference is of."""
+"""onnxruntime's results for special values, and the page's row that explains a difference."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def _infinite(d: Difference) -> bool:
     return _any(d, np.isinf)
 
 
-# what the column "where" of the document names
+# entries of the page's column "where"
 WHERE = {
     "subnormal": _subnormal,
     "zeros": _zeros,

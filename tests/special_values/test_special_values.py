@@ -21,7 +21,7 @@ from tests.special_values.compared import (
     rows_of_the_document,
 )
 
-# what runs always, and in the table's own check: the rest with -m slow
+# combinations that always run, and in the table's own check; the others with -m slow
 COMBINATIONS = [
     ("f32", "pointwise"), ("f32", "rows"), ("f32", "casts"), ("f32", "attention"),
     ("f64", "pointwise"), ("f64", "rows"), ("f64", "casts"),
@@ -81,7 +81,7 @@ def test_every_row_of_the_document_is_a_difference() -> None:
     seen += [d for kind, group in COMBINATIONS for d in found(kind, group, "ref")]
 
     def is_stale(row: Row) -> bool:
-        # those of types that are compiled in slow tests alone are looked at there
+        # rows of types that only slow tests compile are checked there
         only = set(row.kinds) <= {"f64", "f16", "bf16"} and row.targets == ("cpu",)
         return not only and not any(row.explains(d) for d in seen)
 
@@ -98,7 +98,7 @@ def test_every_row_of_other_types_is_a_difference() -> None:
 
 
 def test_subnormal_numbers_are_flushed_by_the_runtime() -> None:
-    """Where they are not any more, docs/special-values.md and `verify` may say less."""
+    """If this fails, docs/special-values.md and `verify` may say less."""
     cases, _ = GROUPS["pointwise"]("f32")
     case = next(c for c in cases if c.op == "Relu")
     x = np.array([1e-45, 1e-39, 2.0**-126], np.float32)

@@ -38,7 +38,7 @@ def meant_moves(draw: st.DrawFn) -> Moves:
 
 
 def after(moves: Moves) -> dict[Register, Register]:
-    """What is where when moves are made one after the other."""
+    """Return the contents of the registers after moves in sequence."""
     value: dict[Register, Register] = {}
     for source, destination in moves:
         value[destination] = value.get(source, source)

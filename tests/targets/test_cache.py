@@ -363,7 +363,7 @@ def test_a_file_system_without_locks_only_warns(
 
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="no /proc")
 def test_small_modules_hold_no_descriptors(cache: Cache) -> None:
-    """Of the cache's own files: others may be opened and closed meanwhile."""
+    """Descriptors of the cache's own files: other files may be opened and closed meanwhile."""
     for i in range(20):
         cache.put_module(f"k{i}", bytes(10_000), {})
     held = [cache.get_module(f"k{i}") for i in range(20)]

@@ -5,7 +5,7 @@ from pattern_graphs import case
 from mgx_mlir.core import dtypes
 
 
-# what f32 rounds
+# values that f32 rounds
 @case("fp_to_double", rtol=1e-5, fires=0.9)
 def fp_to_double(g):
     m, k, n = g.dims(3)

@@ -326,7 +326,7 @@ def find_flash_decoding(g):
 
 @case("find_flash_decoding", rtol=4e-6, fires=0.4, options={"splits": 3})
 def of_all_attentions(g):
-    """What find_attention makes of programs, in parts."""
+    """Draw programs as find_attention leaves them, for its parts."""
     d = Draw(g)
     d.n = 3 * g.random.randint(1, 2)
     return kernel(g, d)

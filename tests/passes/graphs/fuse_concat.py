@@ -89,7 +89,7 @@ class Draw:
 @case("find_concat_pointwise", fires=0.4)
 def find_concat_pointwise(g):
     d = Draw(g)
-    if d.dtype == "bf16" and g.coin():  # what a dot feeds stays with it
+    if d.dtype == "bf16" and g.coin():  # readers of a dot stay with it
         d.dtype, d.rank, d.axis, d.dims = "f32", 2, 0, [3, 8]
         x = g.b.op("dot", g.argument((4, 2)), g.argument((2, 8)))
         c = g.b.op("concat", [d.tensor((1, 8)), d.tensor((3, 8))], axis=0)
@@ -122,7 +122,7 @@ def rotary(g):
 
 @case("find_pointwise_concat_pointwise", fires=0.3)
 def concats_in_a_row(g):
-    """What a concat is made of goes into one kernel, once."""
+    """Operands of nested concats are fused into one kernel, once."""
     d = Draw(g)
     d.dims[-1], d.axis = 8, 0
     x = d.computed(d.concat((1, 2)), 1)

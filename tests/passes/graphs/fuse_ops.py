@@ -18,7 +18,7 @@ class Draw:
         if kind == "dot":
             lead = g.dims(g.random.randint(0, 2), high=2)
             return b.op("dot", self.tensor(*lead, m, k), self.tensor(*lead, k, n))
-        if kind == "broadcast":  # what a dot reads through a broadcast is made ahead of it
+        if kind == "broadcast":  # a broadcast operand of a dot is computed before it
             w = b.multibroadcast(self.tensor(k, n), (2, k, n))
             return b.op("dot", self.tensor(2, m, k), w)
         if kind == "transpose":

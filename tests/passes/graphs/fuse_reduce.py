@@ -61,7 +61,7 @@ def create_reduce_modules(g):
 
 @case("find_pointwise_reduce", fires=0.5)
 def find_pointwise_reduce(g):
-    """What is reduced is computed; now and then it, or what it is made of, is read elsewhere."""
+    """The reduced value is computed; sometimes it, or one of its operands, has other readers."""
     d = Draw(g)
     x = d.pointwise(d.x, 3, 0.15)
     if g.coin(0.1):  # in one row

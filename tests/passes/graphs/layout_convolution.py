@@ -166,7 +166,7 @@ def find_pad_layout(g):
     rank = len(g.b.dims(x))
     pads = [g.random.randint(0, 1) for _ in range(2 * rank)]
     mode = g.pick("constant", "constant", "reflect", "edge")
-    if mode == "reflect":  # which needs something to reflect
+    if mode == "reflect":  # needs elements to reflect
         pads = [p * (d > 1) for p, d in zip(pads, g.b.dims(x) * 2, strict=True)]
     return g.b.op("pad", x, mode=mode, pads=pads, value=g.pick(0.0, -1.5))
 

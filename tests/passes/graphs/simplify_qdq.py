@@ -131,7 +131,7 @@ def widened_convolutions(g):
     """Sums in i32; zero points of the run and of no 8-bit type, along the input's channels."""
     group = g.pick(1, 1, 2)
     x = widened(g, (1, 2, *g.dims(2, low=3, high=5)), g.pick(0, 0, 1))
-    if g.coin():  # as ConvInteger has it
+    if g.coin():  # the form of ConvInteger
         kind, dims = g.pick("i8", "ui8"), (1, 2, *g.dims(2, low=3, high=5))
         low, high = (0, 255) if kind == "ui8" else (-128, 127)
         y = g.b.op("convert", g.argument(dims, kind, low=low, high=high), target_type=dtypes.INT32)

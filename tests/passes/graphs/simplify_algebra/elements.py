@@ -151,7 +151,7 @@ def find_log_div(g):
         below = g.b.multibroadcast(g.b.op("reduce_sum", exp, axes=axes), dims)
     above = exp if g.coin(0.8) else g.argument(dims, kind, 1, 5)
     log = g.b.op("log", g.maybe_used(g.b.op("div", above, below)))
-    return g.b.op("add", log, x)  # what is left of a difference is as exact as what it is of
+    return g.b.op("add", log, x)  # a difference has the absolute error of its operands
 
 
 # ---- constants in sums and products --------------------------------------------------------------

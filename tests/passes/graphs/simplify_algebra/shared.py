@@ -1,4 +1,4 @@
-"""What draws of simplify_algebra share: types, extents, repeated constants."""
+"""Shared parts of simplify_algebra's draws: types, extents, repeated constants."""
 
 FLOATS = ("f32", "f32", "f32", "f16", "f64")
 NUMBERS = (*FLOATS, "i32", "i8", "i64")
