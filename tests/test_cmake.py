@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parent.parent
     ],
 )
 def test_targets(target: str, steps: str, tmp_path: Path) -> None:
-    """What each target would run: `make --dry-run` prints it."""
+    """Commands of each target, printed by `make --dry-run`."""
     configure = ["cmake", "-S", str(ROOT), "-B", str(tmp_path), "-G", "Unix Makefiles"]
     if shutil.which("make") is None:
         pytest.skip("there is no make")

@@ -200,7 +200,7 @@ def test_the_attributes_of_every_importer_are_those_of_its_schemas():
 
 
 def test_the_defaults_of_every_importer_are_those_of_its_schemas():
-    """Of com.microsoft: tests/frontends/test_contrib_schemas.py."""
+    """Importers of com.microsoft are checked in tests/frontends/test_contrib_schemas.py."""
     peers.differs("onnx", completeness.attribute_defaults(OPERATORS, EQUAL))
 
 
@@ -227,7 +227,7 @@ def only(found: list[str], name: str, mend: str) -> None:
     assert mend in found[0]
 
 
-# what the faults are planted beside: ops that have all, so that no fault of another one is seen
+# complete ops, so that only the planted faults are found
 SOUND = {name: OPS[name] for name in ("relu", "reverse", "slice")}
 
 

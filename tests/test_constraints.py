@@ -21,7 +21,7 @@ else:
 ROOT = Path(__file__).resolve().parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 PYTHONS = ["3.10", "3.11", "3.12", "3.13"]
-# where the commands stand that the figures and the tests are made with
+# files with the commands that make the figures and run the tests
 COMMANDS = [
     "README.md", "CONTRIBUTING.md", ".ci/run", "CMakeLists.txt", "docs/hip.md",
     "benchmarks/README.md",
@@ -47,7 +47,7 @@ def pin_of(name: str, environment: dict[str, str]) -> str:
 
 
 def installed_by(extra: str) -> Iterator[Requirement]:
-    """What an extra asks for itself, those that it contains too."""
+    """Yield the requirements of an extra, and of the extras that it contains."""
     for text in (*PROJECT["dependencies"], *PROJECT["optional-dependencies"][extra]):
         r = Requirement(text)
         if canonicalize_name(r.name) == PROJECT["name"]:
@@ -111,7 +111,7 @@ def needed(name: str, extras: frozenset[str], seen: set[tuple[str, frozenset[str
     try:
         texts = metadata.requires(name) or []
     except metadata.PackageNotFoundError:
-        return  # of an extra that is not installed here
+        return  # the extra is not installed here
     for text in texts:
         r = Requirement(text)
         wanted = [{"extra": e} for e in (extras or {""})]

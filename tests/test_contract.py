@@ -1,4 +1,4 @@
-"""What we rely on in the packages below us: fails where an upgrade changes it."""
+"""Behaviour of dependencies that this package relies on: fails where an upgrade changes it."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_a_pattern_returning_true_did_not_match() -> None:
 
 
 def test_python_exceptions_keep_their_type() -> None:
-    """What a callback raises reaches the caller."""
+    """An exception of a callback reaches the caller."""
     ctx = new_context()
     with ctx, ir.Location.unknown():
         module = ir.Module.parse("module {}")

@@ -64,7 +64,7 @@ def test_repeated_weights_keep_their_spread() -> None:
 
 def test_bytes_of_a_network() -> None:
     pytest.importorskip("torch")
-    from benchmarks.gpu_networks import NETWORKS, moved_bytes  # of torch's modules
+    from benchmarks.gpu_networks import NETWORKS, moved_bytes  # imports torch
 
     network = NETWORKS["chain-1"]
     assert moved_bytes(network, network.built()) == 64 * 64 * 2
@@ -139,7 +139,7 @@ def test_what_is_asked_most_comes_first_and_a_run_goes_on(
     path, parts = tmp_path / "out.json", ["edges", "memory", "families", "models", "faults"]
     path.write_text('{"parts": {"edges": [{"case": "edges/old", "wrong": ""}]}}')
     report = gpu_device.Report(path, "sm_90")
-    assert gpu_stored.cases(str(path)) == set()  # of another run
+    assert gpu_stored.cases(str(path)) == set()  # cases of another run
     assert gpu_device.run(tmp_path, report, parts, ["one"], 100.0) == 1
     assert begun == ["families", "edges", "models", "memory", "faults"]
     assert gpu_stored.cases(str(path)) == {"edges/a"}

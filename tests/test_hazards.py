@@ -35,7 +35,7 @@ def test_each_input_is_of_a_hazard_that_is_tried_and_named_on_the_page() -> None
     [*QUICK, *(pytest.param(n, marks=pytest.mark.slow) for n in ON_CPU if n not in QUICK)],
 )
 def test_iree_still_has_the_hazard(number: int, tmp_path: Path) -> None:
-    """Where this fails, the lowering's form for the hazard can go (docs/iree-hazards.md)."""
+    """If this fails, the lowering's form for the hazard can go (docs/iree-hazards.md)."""
     row = hazards.tried(number, CASES[number], hazards.Iree(None, 300), tmp_path)
     assert row.state == hazards.STILL, row
 

@@ -19,7 +19,7 @@ README = (ROOT / "README.md").read_text()
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 SCREEN = 40  # lines
 RUN = 240  # seconds that a command may take at most
-# what is not run here: it makes the environment that the tests run in
+# commands that are not run: they make the environment that the tests run in
 INSTALLS = re.compile(r"pip install")
 
 

@@ -140,7 +140,7 @@ def test_the_blocks_of_a_page_run(page: str, tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("page", [p for p in PAGES if needs(p) & {"slow", "emulator"}])
 def test_the_slow_blocks_of_a_page_run(page: str, tmp_path: Path) -> None:
-    """Those that want torch, or the emulator, too."""
+    """Blocks that need torch or the emulator."""
     assert run_page(page, tmp_path, without=set())
 
 
@@ -181,7 +181,7 @@ def test_the_site_builds_and_its_notebooks_run(tmp_path: Path) -> None:
 
 
 def test_notebooks_are_kept_without_results() -> None:
-    """What a page shows comes from the run that made it."""
+    """Results on a page come from the run that made it."""
     assert len(NOTEBOOKS) >= 2
     for path in NOTEBOOKS:
         for cell in json.loads(path.read_text())["cells"]:

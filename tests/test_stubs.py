@@ -81,7 +81,7 @@ def differences_of_function(
 ) -> Iterator[str]:
     decorators = {d.id for d in node.decorator_list if isinstance(d, ast.Name)}
     if node.name in ("__getattr__", "__setattr__", "__init_subclass__"):
-        return  # how the stub says that other names may be asked for
+        return  # marks a stub with further names
     if node.name == "__iter__" and hasattr(owner, "__getitem__"):
         return  # Python iterates by position
     if not hasattr(owner, node.name):

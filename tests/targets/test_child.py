@@ -264,7 +264,7 @@ def test_the_second_run_has_what_is_left_of_the_time(
 def test_a_program_counts_the_crashes_of_its_compile(
     dying: IreeCompiler, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """Those of the compile that made it, also when it comes from the cache."""
+    """A program from the cache has the count of the compile that made it."""
     monkeypatch.setenv("MGX_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setattr(child, "_shared", dying)
     program = mgx_mlir.compile(subtraction(), target="cpu")

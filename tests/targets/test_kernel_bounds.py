@@ -1,4 +1,4 @@
-"""What a wave of compiled code runs, what that costs, and what bounds a launch of it."""
+"""Instructions of a wave of compiled code, their cost, and the bound of a launch."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def test_what_instructions_cost() -> None:
     assert of("v_mfma_f32_32x32x4bf16", arch="gfx90a").clocks == 64  # half the rate
     assert of("v_mfma_f32_32x32x16_bf16", arch="gfx950").clocks == 32
     assert of("v_mfma_f32_32x32x8_bf16", arch="gfx950").clocks == 32  # half the rate
-    # of four elements in depth a sparse one multiplies two
+    # a sparse instruction multiplies two of four elements in depth
     assert of("v_smfmac_f32_16x16x32_f16").clocks == 16
     assert of("v_add_f32").clocks == 4
     assert of("v_exp_f32").clocks == 16

@@ -84,7 +84,7 @@ def test_lanes_name_rows_so_that_each_gets_its_own_pairs(
     near, row = (stride, 1) if turned else (1, stride)
     shares = worker_fragments.lane_terms(stride, odd, upper, turned=turned)
     for lane in range(LANES):
-        own = lane // 4 * row + 2 * (lane % 4) * near  # where its first pair lies
+        own = lane // 4 * row + 2 * (lane % 4) * near  # offset of its first pair
         for matrix in range(4):
             begin = odd * (matrix % 2) + upper * (matrix // 2)
             for i in range(2):

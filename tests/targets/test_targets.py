@@ -161,7 +161,7 @@ def test_a_flag_set_is_tried_only_for_what_it_is_there_for(
 def test_loops_that_the_compiler_does_not_end_on_are_not_vectorized(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """It crashes in its lowering of buffer pointers, as on a convolution to 8 channels of f16."""
+    """LLVM crashes in its lowering of buffer pointers, as on a convolution to 8 f16 channels."""
     target = GpuTarget(architecture="gfx942")
     names = {s.flags: s.name for s in target.ladder()}
     seen: list[str] = []
@@ -247,7 +247,7 @@ def test_five_architectures_compile_with_no_gpu(
     assert gpu_report(made.vmfb, {"main": [*symbols]}, symbols).on_host == 0
     assert gpu_report(made.vmfb, {"main": [*symbols]}).on_host == 2
     for k in report.kernels:
-        assert 0 < k.vgprs <= k.given <= 512  # what the descriptor asks for
+        assert 0 < k.vgprs <= k.given <= 512  # allocated by the descriptor
         assert k.given % 8 == 0
         assert k.wavefront in (32, 64)
         assert np.prod(k.workgroup) >= k.wavefront

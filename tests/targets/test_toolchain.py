@@ -65,7 +65,7 @@ def test_the_memo_spares_reading(
     assert again(tmp_path / "kept") == whole
     times = (sources / "a.py").stat()
     (sources / "a.py").write_text("x = 2")
-    os.utime(sources / "a.py", ns=(times.st_atime_ns, times.st_mtime_ns))  # as a copy may do
+    os.utime(sources / "a.py", ns=(times.st_atime_ns, times.st_mtime_ns))  # times of a copy
     with pytest.raises(pytest.fail.Exception):
         again(tmp_path / "kept")
 

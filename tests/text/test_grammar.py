@@ -150,7 +150,7 @@ def test_an_answer_calls_tools(model: TextModel, form: Any, choice: str) -> None
 
 
 def test_an_answer_may_call_tools(model: TextModel) -> None:
-    """By itself the model of noise calls none; behind the trigger it has to."""
+    """The random model calls no tool by itself; after the trigger it has to."""
     matching = model.grammars.bound(grammar([tool("f", None)], HERMES, "auto")).begin()
     for token in Tokenizer(PRINTED).encode('Hm. <tool_call>\n{"name": "'):
         assert matching.allowed()[token]

@@ -28,7 +28,7 @@ HEAD = """
     k = MatMul(x, wk)
     v = MatMul(x, wv)
 """
-# as onnxruntime-genai's builder writes it
+# the form of onnxruntime-genai's builder
 STAYS = (
     HEAD
     + """
@@ -42,7 +42,7 @@ STAYS = (
     logits = MatMul(y, out)
 """
 )
-# as optimum writes it
+# the form of optimum
 GROWS = (
     HEAD
     + """

@@ -47,7 +47,7 @@ def test_a_place_has_its_numbers() -> None:
 
 
 def test_rounding_of_logits_hardly_changes_what_is_drawn() -> None:
-    """As many tokens as models have: a sum of probabilities would change 6 of the 1,000."""
+    """With a real model's number of tokens, a sum of probabilities would change 6 of 1,000."""
     rng = np.random.default_rng(0)
     logits = (3 * rng.standard_normal(49152)).astype(np.float32)
     near = logits + (1e-5 * rng.standard_normal(49152)).astype(np.float32)
