@@ -40,7 +40,7 @@ def _scratch(program: ProgramIR, signature: Signature, executable: Executable) -
     if not all(p.is_static for p in signature.outputs) or not _own_results(program):
         return None
     sizes = [dtypes.from_name(p.dtype).size * math.prod(p.dims) for p in signature.outputs]
-    if len(sizes) > 1:  # they share one piece of memory
+    if len(sizes) > 1:  # both share one block of memory
         sizes = [-(-n // _ALIGNMENT) * _ALIGNMENT for n in sizes]
     left = transient - sum(sizes)
     return left if left >= 0 else None

@@ -167,7 +167,7 @@ class IreeProgram(CompiledProgram):
                     in_place=chosen.signature.in_place,
                     device_id=self.device_id,
                     input_alignment=chosen.executable.input_alignment,
-                    # else each context would keep the results of loading
+                    # otherwise each context would keep the results of loading
                     lanes=1 if chosen.executable.launches("initializer") else None,
                     **own,
                 )

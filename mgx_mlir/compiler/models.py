@@ -74,7 +74,7 @@ def read_model(model: Any, onnx_options: Mapping[str, Any] | None = None) -> Pro
         return read_mlir(path)
     if kind in ("mxr", "json"):
         return read_file(path, "json" if kind == "json" else "msgpack").program
-    if kind is None and path.suffix.lower() != ".ort":  # its importer's error says more
+    if kind is None and path.suffix.lower() != ".ort":  # the importer's error says more
         known = ", ".join(MODEL_SUFFIXES)
         raise FileError(f"expected a name that ends in {known}", location=os.fspath(model))
     return _onnx(path, options)

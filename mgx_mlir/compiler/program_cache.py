@@ -74,7 +74,7 @@ def _read_onnx(path: Path) -> str:
     # start-up: the digest of most models is kept
     from mgx_mlir.frontends.onnx import file_digest
 
-    with contextlib.suppress(OSError, FileError):  # its reader says what is wrong with it
+    with contextlib.suppress(OSError, FileError):  # the reader of the file reports the fault
         if path.stat().st_size >= file_digest.LEAST:
             return file_digest.file_digest(path)
     return hash_file(path)

@@ -108,7 +108,7 @@ def _free_imports() -> None:
             continue
         table.pop(name, None)
         spec = getattr(sys.modules.get(name), "__spec__", None)
-        if getattr(spec, "_initializing", False):  # its execution has not begun, or was cut off
+        if getattr(spec, "_initializing", False):  # not executed, or only in part
             del sys.modules[name]
 
 

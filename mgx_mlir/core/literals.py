@@ -302,7 +302,7 @@ def create_reordered(array: np.ndarray) -> ir.Value:
     large = array.nbytes >= _REORDERED and not is_inline(own(array))
     key = current_store().add_reordered(array) if large else None
     if key is None:
-        return create(own(array))  # its address matters where it becomes a parameter
+        return create(own(array))  # the address matters where the array becomes a parameter
     kind = TensorType(dtypes.from_numpy(array.dtype), tuple(array.shape))
     attributes = {"key": ir.StringAttr.get(key)}
     return ir.Operation.create(LITERAL, results=[kind.mlir()], attributes=attributes).result

@@ -73,7 +73,7 @@ class _Nesting:
         # the alias that is being defined and its start; its depth, and the size of aliases in it
         self.defining, self.start, self.deepest, self.written = "", 0, 0, 0
         self.complete = False  # flag: the last token outside of brackets may end a definition
-        self.before = ""  # that token, if it is an alias that a `=` may follow
+        self.before = ""  # the token, if it is an alias that a `=` may follow
 
     def run(self) -> None:
         """Check all tokens, then aliases that are used ahead of their definition."""

@@ -77,7 +77,7 @@ def _open_streams() -> None:
         except OSError:
             opened = os.open(os.devnull, os.O_RDWR)  # the lowest free number
             os.set_inheritable(opened, True)
-        # its number may have been reused before this
+        # another file may have taken this number first
         if getattr(sys, name) is None:
             stream = open(os.devnull, "r" if fd == 0 else "w")  # noqa: SIM115
             setattr(sys, name, stream)

@@ -71,7 +71,7 @@ class Migraphx(ext.Dialect, name="migraphx"):
             stream = io.BytesIO()
             cast(ir.Module, cls._mlir_module).operation.write_bytecode(stream)
             cls._emitted = (len(cls.operations), stream.getvalue())
-            # else it would keep its context alive, for the next load to free on another thread
+            # otherwise its context stays alive until the next load frees it on another thread
             cls._mlir_module = None
 
     @classmethod

@@ -45,7 +45,7 @@ def foreign_diagnostics(parse: Callable[[str], object], source: str) -> list[tup
 
     with ir.Context() as without, contextlib.suppress(ir.MLIRError, ValueError):
         without.allow_unregistered_dialects = True
-        without.emit_error_diagnostics = True  # they go to the handler, not into the exception
+        without.emit_error_diagnostics = True  # the handler gets them, not the exception
         without.attach_diagnostic_handler(take)
         parse(source)
     return seen

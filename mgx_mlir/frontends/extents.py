@@ -24,7 +24,7 @@ from mgx_mlir.frontends.runtime_axes import element
 from mgx_mlir.frontends.values import Value
 from mgx_mlir.programs.build import Builder
 
-Extent = int | Value  # or a 0-d i64 tensor
+Extent = int | Value  # a number or a 0-d i64 tensor
 MOST_ELEMENTS = 4096  # most elements of a run-time vector that is split into scalars
 
 

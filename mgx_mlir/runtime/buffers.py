@@ -23,7 +23,7 @@ def address(a: np.ndarray) -> int:
 
 def writable_address(a: np.ndarray) -> int:
     """Return the address of an array of a plain type without gaps, which may be written to."""
-    held: Any = a  # its stub does not say that it is a buffer
+    held: Any = a  # the stub lacks the buffer protocol
     return ctypes.addressof(ctypes.c_char.from_buffer(held))  # a third of the time of `address`
 
 

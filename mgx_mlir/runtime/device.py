@@ -209,7 +209,7 @@ def _create(kind: str, threads: int, index: int, library: str, records: bool) ->
         has_tile_registers()  # kernels may use them once they have been asked for
         try:
             driver = _immortal(_create_driver(kind))
-            # else every large result costs page faults
+            # otherwise every large result costs page faults
             hal = driver.create_default_device(allocators=["caching"])
         except IREE_ERRORS as e:
             raise TargetError(f"cannot open the {kind} device: {short(e)}") from e

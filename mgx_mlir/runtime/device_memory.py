@@ -177,7 +177,7 @@ def from_dlpack(device: Device, source: Any, dtype: DType) -> DeviceTensor:
     Errors: TargetError for memory of another kind or device; RunError where it cannot be taken.
     """
     refuse_other(device, source.__dlpack_device__())
-    # its calls need the device
+    # calls of the program need the device
     from mgx_mlir.runtime.gpu_streams import own_stream
 
     try:

@@ -105,7 +105,7 @@ def main(argv: list[str]) -> int:
         _answer(control, {"problem": _problem(e)})
         return 1
     gc.collect()
-    gc.freeze()  # so that collections in a worker write to no shared page
+    gc.freeze()  # freeze objects, so that collections in a worker write to no shared page
     _answer(control, {"ready": True})
     children: set[int] = set()
     while (order := lines.next()) is not None:

@@ -47,7 +47,7 @@ def room_at(device: Device, address: int) -> int:
         if status:
             clear = device.api.function(library, "clear_error")
             if clear is not None:
-                clear()  # else the next call would return the error
+                clear()  # otherwise the next call would return the error
             return 0
     return max((base.value or 0) + size.value - address, 0)
 

@@ -23,7 +23,7 @@ _COMMANDS = {
     "hal.command_buffer.fill_buffer": (3,),  # bytes
     "hal.command_buffer.copy_buffer": (5,),
 }
-_ALLOCATIONS = ("hal.device.queue.alloca", "hal.allocator.allocate")  # their size comes last
+_ALLOCATIONS = ("hal.device.queue.alloca", "hal.allocator.allocate")  # the size comes last
 _NE = 1  # predicate of arith.cmpi
 
 

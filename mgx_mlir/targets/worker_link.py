@@ -50,7 +50,7 @@ def linked(path: str, name: str) -> bytes | None:
     own = os.path.join(iree.compiler.__path__[0], "_mlir_libs", "iree-lld")
     alias = f"--defsym={_QUERY}={name}_library_query"
     command = [os.environ.get(_LINKER) or own, *_OPTIONS, alias, "-o", out, path]
-    # else the linker writes its version into the file
+    # otherwise the linker writes its version into the file
     environment = {**os.environ, "LLD_VERSION": "IREE"}
     done = subprocess.run(command, env=environment, capture_output=True, check=False)
     if done.returncode != 0:

@@ -267,7 +267,7 @@ def _described(x: Expr | None, known: _Numbers) -> Hashable | None:
             return None
         return ("view", x.type, x.map, _fixed(x.extents), x.make is None, source)
     if isinstance(x, Leaf):
-        return ("leaf", x.type, x.value.type, known.of(x.value))  # its elements are an input
+        return ("leaf", x.type, x.value.type, known.of(x.value))  # the elements are an input
     return None
 
 

@@ -51,7 +51,7 @@ def result_extents(
     if is_a(op, FusedConcat):
         return None  # a region cannot have insert_slice
     if regions.is_two_dots(op):
-        return None  # nor two dots, which take minutes to compile for a GPU
+        return None  # two dots take minutes to compile for a GPU
     anchors = [o for o in body.operations if o.operation.name in regions.ANCHORS]
     # a convolution reads through transposes
     anchor = next((o for o in anchors if is_a(o, Convolution)), anchors[0] if anchors else None)

@@ -117,7 +117,7 @@ class ModuleLowering(LoweringContext):
         except BaseException:
             self.filling.close()
             raise
-        # its objects name each other, and would keep all weights until a collection
+        # the context's objects are cyclic, and would keep all weights until a collection
         self.forget_weights()
         self.weights.forget()
         self.programs = {}

@@ -121,7 +121,7 @@ def find_reshape_cont(op: Pointwise, rw: Rewriter) -> Replacement:
     if below is None:
         return no_match("no operand is a kernel's result, reshaped, without other users")
     if is_constant(below):
-        # else each operand could be reshaped to the dims of the other, endlessly
+        # otherwise each operand could be reshaped to the dims of the other, endlessly
         return no_match("it is constant, and will be folded")
     dims = TensorType.of(below).dims
     out = TensorType.of(op.results[0]).dims

@@ -36,7 +36,7 @@ _OF_ONE_RANK = frozenset(("Conv", "ConvTranspose", "GRU", "Gemm", "LSTM", "RNN")
 
 
 class Ones:
-    """Such axes of each value that has some."""
+    """Axes of extent 1 that a value has only at run time."""
 
     def __init__(self) -> None:
         self._axes: dict[Value, tuple[int, ...]] = {}

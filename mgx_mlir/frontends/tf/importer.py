@@ -223,7 +223,7 @@ class Importer(GraphImporter[schema.Node, Scope]):
             try:
                 found = flow.reads(name, scope)
             except ModelError:
-                return []  # its own import reports the error
+                return []  # importing the function itself reports the error
             return [n for n in found if n in body.nodes]
 
         known = [n for n in names if n in body.nodes]

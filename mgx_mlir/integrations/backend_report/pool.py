@@ -69,7 +69,7 @@ class Worker:
                 cwd=ROOT,
                 env=environment(),
                 pass_fds=[write_end],
-                start_new_session=True,  # so that its compile children die with it
+                start_new_session=True,  # a process group, so that its compile children die with it
             )
         os.close(write_end)
         return self.process

@@ -196,7 +196,7 @@ class _Connection:
             socket.SOL_SOCKET, socket.SO_ERROR
         ):
             if (self._http.their_http_version or b"") < b"1.1":
-                return  # such a client takes no interim response, and never half-closes
+                return  # HTTP/1.0 clients take no interim response, and never half-close
             alive = h11.InformationalResponse(status_code=100, headers=[], reason="Continue")
             self._writer.write(self._http.send(alive) or b"")
             await asyncio.sleep(1.0)

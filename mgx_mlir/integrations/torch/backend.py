@@ -211,7 +211,7 @@ class Graph:
                 numbers = any(isinstance(o, Result) and o.number for o in again.outputs)
                 if again.fixed and not numbers:
                     return again, self._call(again)
-        # its imports are needed only after an error
+        # imported late: needed only after an error
         from mgx_mlir.integrations.torch.fallback import with_eager
 
         return frozen, with_eager(frozen, self._options, self._target, failed)

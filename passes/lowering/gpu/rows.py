@@ -19,7 +19,7 @@ from mgx_mlir.passes.lowering.gpu.matmul.compilation_info import lanes_attribute
 from mgx_mlir.passes.lowering.options import LowerOptions
 
 _MOST_WAVES = 16  # waves that share a row
-_BYTES = 16  # that a lane loads at once
+_BYTES = 16  # bits that a lane loads at once
 # ops of a kernel of rows beside its loops
 _OTHERS = (
     "arith.constant", "tensor.empty", "linalg.fill", "flow.return", "tensor.expand_shape",

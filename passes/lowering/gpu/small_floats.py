@@ -26,7 +26,7 @@ class _Format:
 
     mantissa: int  # bits
     bias: int
-    infinity: int  # its bits without the sign, -1 without one
+    infinity: int  # bits of NaN without the sign, -1 without one
     nan: int  # bits of a NaN
     signed_zero: bool = True  # False: the bits of a negative zero are the NaN
 
@@ -130,7 +130,7 @@ def _narrowed(b: ArithScalars, x: ir.Value, dtype: DType) -> ir.Value:
     odd = b.and_(b.shr(size, drop), 1)
     moved = b.sub(size, (_BIAS - form.bias) << _MANTISSA)
     normal = b.shr(b.add(b.add(moved, (1 << (drop - 1)) - 1), odd), drop)
-    magic = form.least * 2.0**_MANTISSA  # its neighbours are one step apart
+    magic = form.least * 2.0**_MANTISSA  # neighbours in this format are one step apart
     summed = b.bitcast(b.add(value, magic), dtypes.INT32)
     subnormal = b.sub(summed, b.bitcast(b.const(magic), dtypes.INT32))
     is_small = b.cmp("lt", value, 2.0 ** (1 - form.bias))

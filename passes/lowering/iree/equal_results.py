@@ -31,7 +31,7 @@ def merge_equal_results(module: ir.Module) -> None:
     copy = module.operation.clone()
     for op in list(copy.regions[0].blocks[0].operations):
         if op.operation.name == "flow.executable":
-            op.operation.erase()  # its kernel does not matter here
+            op.operation.erase()  # the kernel of the result does not matter here
     try:
         _follow_extents(copy)
         passmanager.PassManager.parse(_FOLD).run(copy)

@@ -205,7 +205,7 @@ def scatter(
     element = ir.RankedTensorType(into.type).element_type
     if _may_be_input(into) or _reads_nothing(into):
         into = copied(e, into, e.extents(into))
-    if _is_fill(updates):  # else it is copied to the dispatch's stack, whatever its size
+    if _is_fill(updates):  # otherwise it is copied to the dispatch's stack, whatever its size
         updates = e.barrier(updates, e.extents(updates))
 
     at = {

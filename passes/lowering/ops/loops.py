@@ -359,8 +359,8 @@ class _Loop:
 
         branch = scf.IfOp(full, [buffer.type], has_else=True)
         with ir.InsertionPoint(branch.then_block):
-            # its rows are computed inside and again after it: IREE 3.13 hoists a branch before the
-            # kernel that writes to its result, but not the branch's captured values
+            # rows are computed in the branch and again after it: IREE 3.13 hoists a branch before
+            # the kernel that writes to its result, but not the branch's captured values
             made = _buffer(e, [rows(), *own], s.type)
             if not at_first:
                 made = insert_slice(e, buffer, made, [0] * len(extents), extents)

@@ -30,7 +30,7 @@ from mgx_mlir.frontends.values import Value
 from mgx_mlir.programs.build import Builder
 
 FP4 = 23  # ONNX's number of float4e2m1
-_FP4_TOP_EXPONENT = 2  # its largest power of two is 4
+_FP4_TOP_EXPONENT = 2  # exponent of its largest power of two
 
 
 @onnx_op("ImageScaler")

@@ -24,7 +24,7 @@ class Part:
     """A panel's columns, and the current part of the depth."""
 
     number: Index  # index of the panel among all
-    column: Index  # its first column
+    column: Index  # first column of the panel
     masked: bool  # panel may reach past the last column
     start: Index  # first element along the depth
     count: Index  # elements along the depth

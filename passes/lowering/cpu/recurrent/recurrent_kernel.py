@@ -135,7 +135,7 @@ def steps_kernel(
         rows = (1, 1)
     given = list(inputs.values())
     found = dispatch(given, made, [(network.directions, 1), rows], body, [steps, batch])
-    for state in found[len(results) :]:  # else IREE drops the result and its memory
+    for state in found[len(results) :]:  # otherwise IREE drops the result and its memory
         iree_ops.barrier(state)
     return found[: len(results)]
 

@@ -27,7 +27,7 @@ _TYPES = (dtypes.FLOAT, dtypes.HALF, dtypes.BF16)
 _MOST = 512  # a longer list takes too long to sort in
 _UNROLLED = 4  # vectors of a list; moving a longer one is a loop
 _NOTHING = int(dtypes.INT32.lowest())  # below the key of any element
-_NAN = int(dtypes.INT32.highest()) - 1  # so that the negated key is above _NOTHING
+_NAN = int(dtypes.INT32.highest()) - 1  # key of NaN: its negation is above _NOTHING
 Lists = list[ir.Value]  # keys and their indices; the first entry of each is a sentinel
 
 

@@ -25,7 +25,7 @@ class Bias(NamedTuple):
     """A constant row that is added to a matmul."""
 
     added: ir.Value  # result of the op that adds it
-    row: ir.Value  # its elements in the type of the sums
+    row: ir.Value  # the bias's elements in the type of the sums
 
 
 def bias_of(
