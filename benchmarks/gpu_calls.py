@@ -90,7 +90,7 @@ def add_launch(runs: dict[str, Callable[[], Any]], made: Any, x: torch.Tensor) -
     stream = torch.cuda.current_stream().cuda_stream
     at = [x.data_ptr()], [y.data_ptr()]
 
-    def launch(_: Any = (made, y)) -> None:  # its default keeps the program and the result
+    def launch(_: Any = (made, y)) -> None:  # the default keeps program and result alive
         call.launch(*at, stream, wait=False)
 
     runs["the launch alone"] = launch

@@ -324,7 +324,7 @@ def main(argv: list[str] | None = None) -> int:
         "--attention", choices=("sdpa", "eager"), default="sdpa", help="as transformers names it"
     )
     options = parser.parse_args(argv)
-    for noisy in ("torch.onnx", "transformers"):  # they warn of missing torchvision, special tokens
+    for noisy in ("torch.onnx", "transformers"):  # warnings of missing packages
         logging.getLogger(noisy).setLevel(logging.ERROR)
     names = list(SPECS) if "all" in options.names else options.names
     exporters = ("script", "dynamo") if options.exporter == "both" else (options.exporter,)

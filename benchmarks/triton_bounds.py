@@ -32,7 +32,7 @@ from mgx_mlir.targets.report import KernelReport
 TYPES = {"f16": "fp16", "bf16": "bf16", "f32": "fp32"}
 BYTES = {"f16": 2, "bf16": 2, "f32": 4}
 MOST = 40
-FOLLOWS = ("bias", "gelu", "residual")  # that may follow a product in its kernel
+FOLLOWS = ("bias", "gelu", "residual")  # ops that may follow a matmul in its kernel
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Tried:
     constants: dict[str, Any]
     options: dict[str, int]
     workgroups: int
-    elements: int  # that it reads and writes
+    elements: int  # elements that it reads and writes
 
 
 def dots(chip: Chip, m: int, n: int, k: int, follows: Sequence[str] = ()) -> Iterator[Tried]:

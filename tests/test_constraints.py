@@ -95,7 +95,7 @@ def test_what_an_extra_asks_for_is_pinned_within_its_bounds(extra: str, python: 
 
 
 def test_bounds_let_users_be_newer() -> None:
-    """But for the bindings and IREE, which go together, and torch, which models are stored with."""
+    """Exceptions: the bindings and IREE, which go together, and torch, which stores models."""
     fixed = {"torch-mlir", "iree-base-compiler", "iree-base-runtime", "torch"}
     for extra in EXTRAS:
         for r in installed_by(extra):

@@ -126,7 +126,7 @@ def shell(tree: Path, command: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_the_copy_is_what_is_run(tree: Path) -> None:
-    """Else the samples would be checked against nothing."""
+    """Without this the samples would be checked against nothing."""
     done = shell(tree, "python -c 'import mgx_mlir; print(mgx_mlir.__file__)'")
     assert Path(done.stdout.strip()).is_relative_to(tree), done.stderr
     assert "--mgx-merge-rolls" in shell(tree, "mgx-opt --help").stdout

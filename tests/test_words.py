@@ -54,10 +54,20 @@ def texts_of(path: Path) -> list[tuple[int, str]]:
     return list(texts(path.read_text()))
 
 
+# beginning of a comment or a string that may begin badly
+CANDIDATE = re.compile(rf"""[#"'][#:\s(]*({"|".join(WORDS["first"])})\b""", re.IGNORECASE)
+
+
 def begins_badly(text: str) -> bool:
     first = re.match(r"[\s(]*([A-Za-z]+)", text)
     return first is not None and first[1].lower() in WORDS["first"]
 
+
+EVERYWHERE = FILES + sorted(
+    p
+    for top in ("benchmarks", "docs", "examples", "findings", "lit", "native", "tests", "zoo")
+    for p in (ROOT / top).rglob("*.py")
+)
 
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "benchmarks/README.md"]
 PAGES += sorted((ROOT / "docs").rglob("*.md"))
@@ -120,10 +130,23 @@ def test_texts_are_found() -> None:
     assert [begins_badly(text) for _, text in found] == [True, True, False]
 
 
+def test_every_folder_of_python_files_is_read() -> None:
+    """A new folder beside the others is in EVERYWHERE, or hidden by git."""
+    tops = {p.relative_to(ROOT).parts[0] for p in EVERYWHERE}
+    folders = {
+        p.name
+        for p in ROOT.iterdir()
+        if p.is_dir() and not p.name.startswith(".") and p.name not in ("build", "dist", "models")
+    }
+    assert {f for f in folders - tops if any((ROOT / f).rglob("*.py"))} == set()
+
+
 def test_docstrings_and_comments_begin_with_a_noun_or_a_verb() -> None:
     left = dict(WORDS["first-left"])
     bad: dict[str, list[str]] = {}
-    for path in FILES:
+    for path in EVERYWHERE:
+        if not CANDIDATE.search(path.read_text()):
+            continue  # tokenizing all files takes long
         found = [f"{i}: {t[:70]}" for i, t in texts_of(path) if begins_badly(t)]
         bad[str(path.relative_to(ROOT))] = found
     more = {f: found for f, found in bad.items() if len(found) > left.get(f, 0)}

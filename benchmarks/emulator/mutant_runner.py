@@ -40,7 +40,7 @@ class Subject:
             mgx_mlir.compile(c.model.SerializeToString(), target="gpu", arch=arch, emulate=True)
             for c in self.cases
         ]
-        # their weights differ, and nothing of the code
+        # only the weights of these differ, not the code
         self.plain = [bytes(p.executable.vmfb) for p in self.programs]
         assert len({len(v) for v in self.plain}) == 1
 

@@ -232,7 +232,7 @@ def opcode(code: Code, registers: Registers, rng: random.Random):
     idle = _is_hint(code) or (code.name == "s_nop" and not code.get(0, 4))
     # with 0 for an operand: to the next instruction, no halt
     onward = not code.get(0, 16) and "branch" in table[new].name
-    # its lowest bit is whether to halt
+    # the lowest bit of the immediate halts the wave
     onward |= table[new].name == "s_sethalt" and not code.get(0, 1)
     if idle and (table[new].name in HARMLESS or onward):
         return None

@@ -32,7 +32,7 @@ def drawn(
         added, step = 0, 0
         while added < wanted and step < 8 * wanted:
             step += 1
-            # its own stream: what another machine decides in one step stays in it
+            # a separate random stream: a choice that depends on the machine affects only this step
             g.rng = np.random.default_rng([seed, step])
             name = names[int(g.rng.choice(len(names), p=weights / weights.sum()))]
             try:

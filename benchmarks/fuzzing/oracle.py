@@ -99,7 +99,7 @@ def run_onnxruntime(data: bytes, feeds: Mapping[str, np.ndarray]) -> list[np.nda
         return [np.asarray(x) if not isinstance(x, list) else x for x in session.run(None, feeds)]
     except Refusal:
         raise
-    except Exception as error:  # its exceptions share no class
+    except Exception as error:  # onnxruntime's exceptions share no base class
         raise Refusal(f"{type(error).__name__}: {str(error)[:400]}") from None
     finally:
         del ort

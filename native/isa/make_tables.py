@@ -253,7 +253,7 @@ def rows_of(tool: str, form: Format, arch: str, before: list[Format]) -> dict[in
             if form.name == "VOP3" and mnemonic.endswith("_e32"):
                 continue
             sig = signature(form, operands.strip())
-            if stem == "s_set_gpr_idx_on":  # its second source is a mode
+            if stem == "s_set_gpr_idx_on":  # the second source is a mode
                 sig = "a1 k"
             if form.name == "SCRATCH" and "_load_" in stem and sig[0] != "d" and "lds" not in stem:
                 continue

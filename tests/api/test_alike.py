@@ -105,7 +105,7 @@ def test_dims_that_are_not_taken_to_be_the_same() -> None:
 
 
 def test_sizes_out_of_a_table_of_weights() -> None:
-    """Its numbers lie in the weights of the program, where dims that meet are looked for too."""
+    """Numbers of a list lie in the weights of the program, where equal dims are searched, too."""
     table = ", ".join(str(i % 5 + 1) for i in range(20))
     program, model = _compiled(f"""{HEAD} g (float[a,b] x, float[c,d] l) => (float[e,f] y)
         <int64[20] t = {{{table}}}, int64[1] zero = {{0}}, int64[1] one = {{1}}> {{

@@ -97,7 +97,7 @@ def key_of(data: bytes, **options: Any) -> str | None:
 
 
 def test_what_has_no_text_is_not_looked_up() -> None:
-    """Its address could be another's later."""
+    """An object's address could be another's later."""
     with pytest.raises(TypeError, match="cannot write as text: Opaque"):
         option_text([Opaque()])
     assert key_of(b"m", input_values={"x": 1}) is not None

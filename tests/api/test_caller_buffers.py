@@ -171,7 +171,7 @@ def test_memory_of_an_argument() -> None:
     assert a.tolist()[0] == 9.0
 
 
-# its keyword names, of src/py/migraphx_py.cpp
+# keyword names of src/py/migraphx_py.cpp
 KEYWORDS = {
     "argument_from_pointer": ["shape", "address"],
     "parse_tf": ["filename", "is_nhwc", "batch_size", "map_input_dims", "output_names"],

@@ -61,7 +61,7 @@ def test_a_class_is_made_by_its_first_object() -> None:
     assert not is_made(Longer)
     made = Longer(1, last="z")
     assert is_made(Longer)
-    assert is_made(Pair)  # its base
+    assert is_made(Pair)  # the base class
     assert made == Longer(1, [], "z") != Longer(2, [], "z")
     assert repr(made) == "Longer(first=1, rest=[], last='z')"
     assert asdict(replace(made, first=5)) == {"first": 5, "rest": [], "last": "z"}

@@ -84,7 +84,7 @@ def test_a_base_stands_for_the_ops_below_it():
 
 
 def test_every_op_with_a_body_that_is_one_dispatch_is_a_kernel():
-    control = {"if", "loop", "run_on_target"}  # their bodies are run by the host
+    control = {"if", "loop", "run_on_target"}  # the host runs the bodies of these ops
     assert {n for n, cls in OPS.items() if cls.REGIONS} - control == {
         name.removeprefix("migraphx.") for name in names_of(Kernel)
     }

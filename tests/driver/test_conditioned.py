@@ -167,7 +167,7 @@ def broken_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("broken_kernel")
 def test_a_kernel_that_is_lowered_wrong_is_a_fault(driver: Driver, alone: Path) -> None:
-    """Its own difference is no more than rounding: alone, with other weights, it shows."""
+    """The kernel's own error is as small as rounding; verify finds it alone, with other weights."""
     status, found = report(driver, alone)
     assert status == 1
     assert found["ill_conditioned"] is None

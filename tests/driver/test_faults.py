@@ -139,7 +139,7 @@ def test_no_permission(driver: Driver, models: Path, open_folder: Path, place: s
     shutil.copy(models / "wider.onnx", model)
     model.chmod(0o644)
     path.write_bytes(b"x")
-    assert run(driver, place, model, path).status == 2  # and all that it needs is imported
+    assert run(driver, place, model, path).status == 2  # imports all dependencies
     path.chmod(0)
     if os.geteuid() == 0:
         with as_nobody():

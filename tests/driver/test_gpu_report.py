@@ -44,7 +44,7 @@ def test_figures(driver: Driver, model: Path, tmp_path: Path) -> None:
         assert dot["wavefront"] == lanes
         assert dot["matrix"] > 0
         assert dot["lds_wide_share"] == 1.0
-        # its result stays f32 for the softmax
+        # the result stays f32 for the softmax
         assert dot["bytes"] == 2 * (M * K + K * N) + 4 * M * N
         assert dot["operations"] == 2 * M * K * N
         assert dot["bound_us"] > 0

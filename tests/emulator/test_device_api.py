@@ -199,7 +199,7 @@ def test_dlpack(staying: Any, given: dict[str, Any]) -> None:
         found.__dlpack__(dl_device=(1, 0))
     back = migraphx.to_gpu(Foreign(found.__dlpack__), emulate=True)
     assert back.data_ptr() == found.data_ptr()
-    del found, capsule, t  # its memory lives on
+    del found, capsule, t  # memory outlives the program
     check(back)
     check(staying.run({**given, "x": given["x"]})[0])
 

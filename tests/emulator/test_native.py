@@ -43,7 +43,7 @@ def _one(text: str) -> str:
     name = re.sub(r"(_e32|_e64_dpp|_e64|_dpp|_sdwa)$", "", name)
     if name.startswith(SPELLED):
         return name
-    if name == "ds_swizzle_b32":  # its pattern is spelled by name
+    if name == "ds_swizzle_b32":  # the instruction's pattern is printed by name
         rest = rest.split(" offset")[0]
     words = [w for w in re.split(r"[ ,]+(?![^\[(]*[\])])", rest) if w]
     kept = []

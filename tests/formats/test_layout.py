@@ -315,7 +315,7 @@ def test_attributes_as_writers_have_them() -> None:
     assert lines[1].startswith("@0 = pooling[mode=max,padding={0, 0},padding_mode=0,stride={2, 2}")
     assert lines[2].startswith("@1 = leaky_relu[alpha=1](@0)")
     assert lines[3].startswith("@2 = softmax[axis=1](@1)")
-    assert lines[4].startswith("@3 = nearbyint(@2)")  # its older name is round
+    assert lines[4].startswith("@3 = nearbyint(@2)")  # older name: round
     old = changed(MADE["no result"], n2={"operator": {"alpha": 1.0, "beta": 0.0}})
     assert repr(migraphx.load_buffer(as_json(old))) == repr(read("no result"))
     with pytest.raises(migraphx.MgxError, match=r"'dot' with beta=0\.5 is not supported"):

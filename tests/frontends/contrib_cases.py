@@ -48,7 +48,7 @@ class Case:
     want: Callable[..., Any] | None = None
     domain: str = MS
     opset: int = OPSET
-    oracle: str = "onnxruntime"  # or "onnx.reference"
+    oracle: str = "onnxruntime"  # "onnxruntime" or "onnx.reference"
     tol: float | None = None  # relative to the largest; f32 1e-5, f16 2e-3, bf16 2e-2
     kinds: dict[int, Any] = field(default_factory=dict)  # outputs whose type must be stated
     dynamic: Container[int] = ()  # inputs of which every dim is a symbol

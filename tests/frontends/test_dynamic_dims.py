@@ -88,7 +88,7 @@ ALWAYS = [
 
 @pytest.mark.parametrize(("number", "condition"), ALWAYS)
 def test_an_if_that_every_size_decides(number: int, condition: str) -> None:
-    """Its branches differ in rank: only one of them can be the program."""
+    """The branches of the If differ in rank: only one of them can be the program."""
     data = parser.parse_model(BRANCH.format(number=number, condition=condition)).SerializeToString()
     compiled = mgx_mlir.compile(
         data, target="ref", cache=False, default_dyn_dim_value=mgx_mlir.dynamic_dimension(1, 4096)
@@ -143,7 +143,7 @@ OPEN_LENGTHS = [
 
 @pytest.mark.parametrize("body", OPEN_LENGTHS)
 def test_valid_models_of_dynamic_lengths_are_unsupported(body: str) -> None:
-    """They are told as such, not as models that have problems."""
+    """The error is Unsupported, not that of an invalid model."""
     text = f"""<ir_version: 8, opset_import: ["": 17]>
         g (float[n, 4] x, int64[k] s) => (float[a, b] y) {{ {body} }}"""
     some = mgx_mlir.dynamic_dimension(0, 1 << 20)

@@ -82,7 +82,7 @@ g (float[K, N, 3] x, float[N, 3] s) => (float[N, 3] a, float[N, 3] b) {
 
 
 def test_two_carried_tensors_that_start_equal() -> None:
-    """They were one from the second iteration on: the compiler lost the offset of the second."""
+    """Both were one tensor from the second iteration on: IREE lost the offset of the second."""
     check(parsed(TWO_EQUAL), *(rows(n, k) for n, k in ((2, 5), (4, 3), (3, 0), (1, 1))))
 
 

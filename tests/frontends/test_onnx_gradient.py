@@ -92,7 +92,7 @@ def test_compiled() -> None:
 
 
 def test_every_rule_is_met() -> None:
-    """But for views that the importer makes otherwise."""
+    """Views may differ, because the importer makes them in another form."""
     names = set()
     for body in BODIES.values():
         text = str(parse_onnx_buffer(model(body, "double[] y")).module)

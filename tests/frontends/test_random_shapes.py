@@ -140,7 +140,7 @@ class Graph:
 
 def oracle(data: bytes) -> dict[tuple[int, int], tuple[np.ndarray, list[np.ndarray]]]:
     """The input and the outputs of each size that the model runs at."""
-    # its rewrites of a Reshape run sizes that the Reshape itself refuses
+    # onnxruntime's rewrites of a Reshape accept sizes that the Reshape itself refuses
     session = ort_session(data, optimised=False)
     found = {}
     for n, m in SIZES:

@@ -73,7 +73,7 @@ def test_values_of_an_input() -> None:
 
 
 def test_transposed_convolutions_of_computed_lengths() -> None:
-    """Their results are computed a stride at a time, as those of known lengths."""
+    """Results are computed a stride at a time, as with static lengths."""
     g = Graph(3)
     x, ends = g.input("x", ["b", 8, "n"]), g.input("ends", ["k"], INT64)
     end = g.op("ReduceMax", ends, g.ints(0), keepdims=1)

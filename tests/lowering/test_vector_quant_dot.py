@@ -212,7 +212,7 @@ def test_dynamic_batches_share_one_weight(zeros: bool) -> None:
     text = "(uint8[b,t,c,33] x) => (int32[b,t,c,40] y) { y = MatMulInteger (x, w, p, q) }"
     program = mgx_mlir.compile(parsed(text, {"w": w, "p": p, "q": q}), "cpu", cache=False)
     assert program.stats.unnamed_dynamic_dims is None
-    assert zeros or len(program.kernels) == 1  # else the sums of rows are one of their own
+    assert zeros or len(program.kernels) == 1  # otherwise the sums of rows are another kernel
     for lead in ((2, 3, 4), (1, 1, 1), (5, 1, 7), (1, 0, 3)):
         x = rng.integers(0, 256, (*lead, 33)).astype(np.uint8)
         want = (x.astype(np.int64) - p) @ (w.astype(np.int64) - q)

@@ -28,7 +28,7 @@ from tests.support.oracle import ort_session
 
 pytestmark = pytest.mark.skipif(isa_of("host") is None, reason="no vector kernels for this host")
 
-CELLS = {"rnn": 1, "gru": 3, "lstm": 4}  # and their gates
+CELLS = {"rnn": 1, "gru": 3, "lstm": 4}  # nets, and how many gates they have
 TYPES: dict[str, Any] = {"f32": np.float32, "f16": np.float16, "bf16": ml_dtypes.bfloat16}
 FUNCTIONS = (
     "tanh", "sigmoid", "relu", "leaky_relu{alpha=0.2}", "elu{alpha=0.5}", "hard_sigmoid",

@@ -83,7 +83,7 @@ class Rows(Programs):
 
     def reduction(self, dtype: str, dims: tuple[int, ...], axes: Axes) -> None:
         names = ["reduce_max", "reduce_min"]
-        names += ["reduce_sum", "reduce_prod"] * (dtype not in ("i8", "u8"))  # they wrap
+        names += ["reduce_sum", "reduce_prod"] * (dtype not in ("i8", "u8"))  # integers wrap
         names += ["reduce_mean"] * (dtype not in ("i32", "i8", "u8"))
         name = self.random.choice(names)
         how = {"reduce_sum": np.sum, "reduce_mean": np.mean, "reduce_max": np.max,

@@ -86,7 +86,7 @@ def test_large_activations(seed: int) -> None:
         "n": np.abs(drawn(6e4, 4, 300)),
         "g": np.abs(drawn(6e4, 1, 3, 40, 7)),
         "one": np.ones(512, np.float16),
-        # their products are up to 6e7
+        # products of the operands are up to 6e7
         **{f"q{i}": drawn(1000, 1, 2, i, 64) for i in QUERIES},
         "k": drawn(1000, 1, 2, 24, 64),
         "v": drawn(6e4, 1, 2, 24, 64),

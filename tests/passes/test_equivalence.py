@@ -57,7 +57,7 @@ def test_the_lit_cases_keep_their_values(name, flags, text):
 
 
 def test_every_pass_has_a_lit_file():
-    """That a pattern is applied by the file of its name is shown in test_switched_off.py."""
+    """test_switched_off.py shows that a pattern is applied by the file of its name."""
     assert [name for name in NAMES if not list((LIT / name).glob("*.mlir"))] == []
 
 

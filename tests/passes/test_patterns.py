@@ -91,7 +91,7 @@ def check(c: Case, seed: int) -> bool:
 @pytest.mark.parametrize("c", CASES, ids=lambda c: c.id)
 def test_the_rewrite_keeps_the_values(c: Case) -> None:
     draws, fired = DRAWS, sum(check(c, seed) for seed in range(DRAWS))
-    if fired < c.fires * DRAWS:  # so few draws say little of the share: more of them decide
+    if fired < c.fires * DRAWS:  # few draws say little of the share: draw more
         draws = 6 * DRAWS
         fired += sum(check(c, seed) for seed in range(DRAWS, draws))
     assert fired >= c.fires * draws, f"applied in {fired} of {draws} draws"

@@ -65,7 +65,7 @@ def test_the_pass_of_the_example_runs(python: Path, tmp_path: Path) -> None:
 
 
 def test_a_model_with_the_operator_of_the_example(python: Path, tmp_path: Path) -> None:
-    """Its numbers are numpy's; its program is looked up until the plugin is another one."""
+    """Results are numpy's; the program is looked up until the plugin changes."""
     script = str(ROOT / "tests" / "plugins" / "drive.py")
     for cached in ("False", "True"):
         done = run(python, script, MGX_CACHE_DIR=str(tmp_path))

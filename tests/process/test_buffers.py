@@ -30,7 +30,7 @@ def test_a_literal_is_a_copy(how: str) -> None:
     handed = {"view": data[:], "frozen": data[:], "fortran": np.asfortranarray(data),
               "argument": mgx.argument(data)}[how]  # fmt: skip
     if how == "frozen":
-        handed.flags.writeable = False  # and yet whoever has `data` can write
+        handed.flags.writeable = False  # a holder of `data` can still write
     p = mgx.program()
     m = p.get_main_module()
     m.add_return([m.add_instruction(mgx.op("neg"), [m.add_literal(handed)])])

@@ -23,7 +23,7 @@ import mgx_mlir
 from mgx_mlir.core.errors import MgxError
 
 WARM = 0.3  # share of the time in which pools of the allocators and caches fill
-MEGABYTES = 12.0  # that the least of the last rows may lie above the most of the first warm ones
+MEGABYTES = 12.0  # slack of the least of the last rows above the most of the first warm ones
 
 MODELS = {
     "dense": """<ir_version: 9, opset_import: ["": 18]>

@@ -140,7 +140,7 @@ def test_arguments_are_kept_for_some_sizes_alone() -> None:
 
 @pytest.mark.parametrize("kind", ["int64", "int32"])
 def test_indices_are_checked_at_each_call(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Their shapes are known by then; negative ones count from the end."""
+    """Indices outside of the axis are errors; negative ones count from the end."""
     program = compiled("z = Gather(x, i)", f"float[n] x, {kind}[2] i", "float[2] z")
     x = np.arange(5, dtype=np.float32)
     program.run({"x": x, "i": np.array([0, 1], kind)})
@@ -398,7 +398,8 @@ def resident() -> int:
 def test_arguments_of_arrays_that_lie_where_earlier_ones_did(
     threads: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """They are made at the first two calls at a place; new arrays there are read, not the old."""
+    """Views are made at the first two calls with an address; a new array there is read, not the
+    old one."""
     count = 1 << 15
     program = compiled(
         "z = Sub(x, y) w = Identity(x)", "float[a] x, float[a] y", "float[a] z, float[a] w",

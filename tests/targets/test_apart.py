@@ -465,7 +465,7 @@ def test_found_kernels_are_not_built(built: list[str], libraries: list[int]) -> 
 
 
 def test_found_kernels_leave_the_key_of_a_module(built: list[str]) -> None:
-    """Its kernels have the same names, whether they were built or found."""
+    """Kernels have the same names, whether they were built or cached."""
     first = compiled(net())
     compiled(net(layers=LAYERS + 1))
     again = compiled(net(), default_dim_value=2)  # no dim of the program is dynamic
@@ -588,7 +588,7 @@ def on_gpu(model: bytes, arch: str = "gfx942", **options: Any) -> IreeProgram:
 
 
 def test_kernels_of_a_gpu_are_found_again(libraries: list[int]) -> None:
-    """They are those of one architecture; profilers see what IREE calls each."""
+    """A cached kernel is of one architecture, and keeps IREE's name for profilers."""
     first = on_gpu(net(layers=1))
     assert first.executable.via == "workers"
     names = first.executable.symbols
@@ -627,7 +627,7 @@ def test_equal_programs_of_a_gpu_are_equal_bytes() -> None:
 def test_what_workers_do_is_in_the_key_of_a_module_and_of_kernels(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """They change modules between IREE's phases: of CUDA, launches of nothing."""
+    """Workers change modules between IREE's phases: for CUDA, empty launches."""
     folder = Path(worker.__file__).parent
     for path in folder.glob("worker*.py"):
         (tmp_path / path.name).write_bytes(path.read_bytes())

@@ -221,7 +221,7 @@ STACK = REFUSAL.replace("tile size analysis did", "exceeded stack allocation lim
 def test_a_kernel_that_is_refused_is_compiled_again_on_one_thread(
     text: str, runs: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Such a refusal may be a race of threads; the others come each time."""
+    """An error like this may be a race of threads; the other errors are reproducible."""
     said, count = tmp_path / "said", tmp_path / "count"
     said.write_text(text)
     script = tmp_path / "iree-compile"
@@ -409,7 +409,7 @@ def test_workers_end_with_their_parent(tmp_path: Path, monkeypatch: pytest.Monke
         "os.kill(os.getpid(), signal.SIGKILL)\n"
     )
     assert_ends_with_its_parent(code)
-    assert os.listdir(tmp_path) == []  # nor do they leave files
+    assert os.listdir(tmp_path) == []  # children leave no files
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems have no parent death signal")

@@ -134,7 +134,7 @@ def test_a_failed_flag_set_falls_back_and_says_so(
          "kernel", ["best", "no-data-tiling", "O1"]),
         ("a.mlir:1:2: error: failed to legalize operation 'iree_encoding.set_encoding'",
          "layout", ["best", "no-data-tiling", "O1"]),
-        # such a constant was refused, and the sets below computed wrong numbers
+        # the constant was refused, and the flag sets below computed wrong numbers
         ("a.mlir:1:2: error: constant @__hoisted_tensor_20xi64 with size 20 cannot be evaluated",
          "other", ["best"]),
         ("a.mlir:1:2: error: failed to solve for timepoint coverage", "other", ["best"]),

@@ -73,7 +73,7 @@ def test_the_memo_spares_reading(
 def test_a_young_source_is_not_believed(
     sources: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its next change may leave its size and times."""
+    """A second change of a young file may keep its size and times."""
     monkeypatch.setattr(file, "is_young", files.is_young)
     (sources / "a.py").write_text("x = 3")
     again(tmp_path / "kept")

@@ -10,7 +10,7 @@ import numpy as np
 
 WORDS = 40
 CAPITALS = "".join(chr(ord("A") + i) for i in range(WORDS))
-PRINTED = "".join(map(chr, range(32, 127))) + "\n"  # and one more token, that ends an answer
+PRINTED = "".join(map(chr, range(32, 127))) + "\n"  # one more token ends an answer
 HERMES = "{% if tools %}<tools>{{ tools }}</tools><tool_call>{% endif %}{{ messages }}"
 
 

@@ -79,7 +79,7 @@ def test_the_next_turn_computes_new_tokens_alone() -> None:
         third = e.submit(other)
         assert [p.token for p in third] == alone(other)
         assert third.cached_tokens == 3
-        again = e.submit(turn)  # and the first chat is still there
+        again = e.submit(turn)  # the first chat is still in the cache
         assert [p.token for p in again] == alone(turn)
         assert again.cached_tokens == len(turn.tokens) - 1
 

@@ -162,7 +162,7 @@ def main(argv: list[str] | None = None) -> int:
     return int("bad" in verdicts)
 
 
-__all__ = ["dense", "moves", "sequences"]  # they register their kinds
+__all__ = ["dense", "moves", "sequences"]  # these modules register their kinds
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -220,7 +220,7 @@ def main() -> int:
     return 0 if set(verdicts) == {"right"} else 1
 
 
-__all__ = ["images", "narrow", "sequences"]  # they register their models
+__all__ = ["images", "narrow", "sequences"]  # these modules register their models
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -135,7 +135,7 @@ def test_numbers_that_are_not_negative() -> None:
     told = {r - VECTOR for r, bits in states[24].items() if bits.is_magnitude}
     assert told == {0, 1, 2, 3}
     assert not any(bits.zeros >> 31 for r, bits in states[24].items() if r > VECTOR)
-    # its magnitude is itself: v_ldexp_f32 v63, v63, v79
+    # an operand that is its own magnitude: v_ldexp_f32 v63, v63, v79
     scaled = Site("p", 1, (0xD71C003F, 0x00029F3F), "f", 0, "v_ldexp_f32 v63, v63, v79", 1)
     known = replace(scaled, known={VECTOR + 63: Bits(magnitude=True)})
     untold, told_of = (

@@ -167,7 +167,7 @@ def test_what_the_mode_makes_the_same_is_not_drawn() -> None:
     bits = {m.what for m in draw([extracted], "gfx1100", 60, 9) if m.kind == "immediate"}
     assert bits >= {"literal bit 0", "literal bit 22"}
     assert not bits & {"literal bit 5", "literal bit 9", "literal bit 15", "literal bit 23"}
-    # nor the eight above a product's 24: v_mul_u32_u24 v10, 0x420, v27
+    # the eight bits above a 24-bit factor are not mutated, either: v_mul_u32_u24 v10, 0x420, v27
     product = site("v_mul_u32_u24 v10, 0x420, v27", 0x161436FF, 0x00000420)
     bits = {m.what for m in draw([product], "gfx1100", 70, 9) if m.kind == "immediate"}
     assert {"literal bit 0", "literal bit 23"} & bits
@@ -203,7 +203,7 @@ def test_the_mode_is_told_where_it_can_be() -> None:
 
 
 def test_sums_in_units_do_not_round() -> None:
-    """So that what is wanted is exact, in any order."""
+    """Make expected sums exact, in any order."""
     case = edged("resnet", "f32", 2)
     assert case.wanted is not None
     units = case.wanted[0].astype(np.float64) / np.finfo(np.float32).smallest_subnormal

@@ -57,7 +57,7 @@ def test_both_forms(saved, name):
 
 
 def test_random_layers_are_at_rest(saved):
-    """Their default is the training's, which Keras 3's own export keeps."""
+    """Layers default to training, which Keras 3's own export keeps."""
     x = np.random.RandomState(1).uniform(0, 255, (2, 8, 6, 3)).astype(np.float32)
     program = mgx_mlir.compile(saved / "augmented.keras", "ref", batch_size=2)
     [found] = program.run({"x": x})

@@ -90,7 +90,7 @@ def _refusal(entry: dict[str, str]) -> str | None:
     return REFUSED.get(entry["name"], REFUSED.get(entry["op"]))
 
 
-CASES = [name for name in stored_ops.groups() if not name.startswith("open_")]  # they are
+CASES = [name for name in stored_ops.groups() if not name.startswith("open_")]  # dynamic already
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -57,7 +57,7 @@ def test_inputs_of_every_layout_and_results_that_stay() -> None:
             kept.append((got, want))
     for got, want in kept:  # later calls wrote to none of them
         torch.testing.assert_close(got, want, rtol=1e-4, atol=1e-4)
-        got[0].add_(1)  # they may be written to
+        got[0].add_(1)  # results may be written to
     # layouts and gradients are Dynamo's to tell apart; sizes are one program
     assert counters.programs == counters.graphs
 

@@ -121,7 +121,7 @@ def test_results_that_are_one_tensor() -> None:
     ],
 )
 def test_a_graph_that_only_writes(write: Callable[..., Any]) -> None:
-    """Its result is an argument, and it was not run."""
+    """The operator's result is an argument, and it was not run."""
     x = torch.randn(3, 4)
     theirs = x.clone()
     run = torch.compile(write, backend="mgx", fullgraph=True, options={"target": "ref"})

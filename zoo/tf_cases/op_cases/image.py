@@ -44,7 +44,7 @@ def resizing(g: Cases) -> None:
     g.op("CropAndResize", image=images, boxes=boxes, box_ind=which, crop_size=[1, 1], atol=1e-6)
     g.op("CropAndResize", image=b, boxes=boxes, box_ind=np.zeros(4, np.int32), crop_size=[3, 3],
          atol=1e-4)  # fmt: skip
-    thin = g.floats(2, 1, 9, 1)  # its corners are one element
+    thin = g.floats(2, 1, 9, 1)  # the corners of the image are one element
     g.op("ResizeArea", images=thin, size=[5, 4], align_corners=True, atol=1e-6)
 
 
