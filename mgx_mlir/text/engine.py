@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mgx_mlir.core.errors import UsageError
+from mgx_mlir.text.beams import BeamSearch, moves
 from mgx_mlir.text.drafts import Drafter
 from mgx_mlir.text.requests import Handle, Piece, Request
 from mgx_mlir.text.sampling import choose, likeliest, log_softmax
@@ -69,6 +70,19 @@ class Running:
         self.stops = Stops(handle.request.stop)
         constraint = handle.request.constraint
         self.following = None if constraint is None else constraint.begin()
+        self.group: Group | None = None  # the beam search that it is a sequence of
+
+
+class Group:
+    """A beam search and its sequences; all have the handle of the first, and a slot each.
+
+    Slots are set aside when a request is admitted, and taken when its prompt is computed.
+    """
+
+    def __init__(self, search: BeamSearch, first: Running) -> None:
+        self.search, self.first = search, first
+        self.members = [first]  # as `search.running`, once the prompt is computed
+        self.reserved = search.beams.count - 1  # slots set aside
 
 
 class Text(Protocol):
@@ -112,6 +126,7 @@ class Engine:
         # prompts still being computed, in the slots after those, oldest first
         self._filling: deque[Running] = deque()
         self._waiting: deque[Handle] = deque()
+        self._reserved = 0  # free slots that beams of prompts being computed will take
         self._clock = 0
         self._working = threading.RLock()  # held through a step
         # held briefly, so that submit and cancel do not wait for a step
@@ -138,6 +153,11 @@ class Engine:
                 f"{self.decoder.rows} with the answer",
                 notes=["load it with a larger max_length"],
             )
+        if request.beams is not None and request.beams.count > self.decoder.slots:
+            raise UsageError(
+                f"{request.beams.count} beams need a slot each, and the model is loaded with "
+                f"{self.decoder.slots}", notes=["load it with more slots"],
+            )  # fmt: skip
         handle = Handle(self, request)
         with self._changed:
             if self._closed:
@@ -150,8 +170,8 @@ class Engine:
 
     @property
     def active(self) -> int:
-        """Return the requests that have a slot."""
-        return self._decoding + len(self._filling)
+        """Return the slots in use, and those set aside: one for a request, or for each beam."""
+        return self._decoding + len(self._filling) + self._reserved
 
     @property
     def waiting(self) -> int:
@@ -268,7 +288,8 @@ class Engine:
         running = [s.running for s in self._slots if s.running is not None]
         over = [r for r in running if r.handle.cancelled]
         for r in over:
-            self._leave(r, "cancelled")
+            if not r.handle.done:  # as another sequence of its beam search may be
+                self._leave(r, "cancelled")
         return bool(gone or over)
 
     def _admit(self) -> None:
@@ -276,12 +297,31 @@ class Engine:
             with self._changed:
                 if not self._waiting:
                     return
+                request = self._waiting[0].request
+                beams = 1 if request.beams is None else request.beams.count
+                if self.active + beams > len(self._slots):
+                    return
                 handle = self._waiting.popleft()
-            text = self._text()
-            running = Running(handle, text.add, text.rest)
-            handle.cached_tokens = self._place(running)
+            running = self._begun(handle)
+            try:
+                handle.cached_tokens = self._place(running)
+            except Exception as e:  # only the one answer ends
+                handle.error, handle.finish_reason = e, "error"
+                continue
+            if request.beams is not None:
+                most = min(request.max_new_tokens, self.decoder.rows - len(request.tokens))
+                search = BeamSearch(request.beams, self._ends(request), most)
+                running.group = Group(search, running)
+                self._reserved += running.group.reserved
             self.cached_tokens += handle.cached_tokens
             self._filling.append(running)
+
+    def _begun(self, handle: Handle) -> Running:
+        text = self._text()
+        return Running(handle, text.add, text.rest)
+
+    def _ends(self, request: Request) -> frozenset[int]:
+        return self.stop_tokens if request.stop_tokens is None else request.stop_tokens
 
     def _place(self, running: Running) -> int:
         """Assign a free slot to a request; return how many rows of its prompt are cached there."""
@@ -293,8 +333,9 @@ class Engine:
         own = max(free, key=lambda i: (common[i], -self._slots[i].used))
         if common[own] < common[best] or len(self._slots[own].tokens) > 2 * common[own]:
             # rows of an active answer, or of a chat that may continue, are copied
-            own = min(free, key=lambda i: (bool(self._slots[i].tokens), self._slots[i].used))
+            own = self._free()
             if own != best:
+                self._slots[own].tokens = []  # until all rows are copied
                 self.decoder.copy(best, own, common[best])
         slot = self._slots[own]
         slot.tokens, slot.running, slot.used = prompt[: common[best]], running, self._clock
@@ -322,9 +363,16 @@ class Engine:
         if len(slot.tokens) < len(running.tokens):
             return
         self._filling.popleft()
-        self._swap(at, self._decoding)
+        self._join(running)
+        if running.group is None:
+            self._take(running, logits)
+        else:
+            self._search(running.group, logits[None])
+
+    def _join(self, running: Running) -> None:
+        """Move a slot to those that decode together."""
+        self._swap(self._slot_of(running), self._decoding)
         self._decoding += 1
-        self._take(running, logits)
 
     def _decode(self) -> None:
         """Compute a token for each running answer, and more tokens after guesses."""
@@ -339,16 +387,24 @@ class Engine:
         for slot, row in zip(slots, tokens, strict=True):
             slot.tokens += row
             slot.used = self._clock
+        groups: dict[Group, dict[Running, NDArray[Any]]] = {}
         for slot, r, draft, rows in zip(slots, running, drafts, logits, strict=True):
+            if r.group is not None:
+                groups.setdefault(r.group, {})[r] = rows[0]
+                continue
             self._guarded(lambda r=r, draft=draft, rows=rows: self._follow(r, draft, rows), [r])
             if not r.handle.done:
                 del slot.tokens[len(r.tokens) - 1 :]  # rows of wrong guesses are overwritten
+        for group, found in groups.items():
+            members = np.stack([found[r] for r in group.members])
+            self._guarded(lambda g=group, m=members: self._search(g, m), [group.first])
+            self.decoded_tokens += len(members)
 
     def _drafts(self, running: Sequence[Running]) -> list[list[int]]:
         """Return the guessed tokens for each answer."""
         room = min([self.draft_tokens, _ROWS // len(running) - 1,
                     *(self.decoder.rows - len(r.tokens) for r in running)])  # fmt: skip
-        if self.drafter is None or room < 1:
+        if self.drafter is None or room < 1 or any(r.group is not None for r in running):
             return [[] for _ in running]
         found = []
         for i, r in enumerate(running):
@@ -379,10 +435,20 @@ class Engine:
         if request.logprobs is not None:
             scores = log_softmax(logits)
             logprob, top = float(scores[token]), tuple(likeliest(scores, request.logprobs))
+        self._append(running, token, logprob, top)
+
+    def _append(
+        self,
+        running: Running,
+        token: int,
+        logprob: float | None = None,
+        top: tuple[tuple[int, float], ...] = (),
+    ) -> None:
+        """Append a token to the answer, with its text; end the answer where it ends."""
+        request, handle, grammar = running.request, running.handle, running.following
         handle.tokens.append(token)
-        ends = self.stop_tokens if request.stop_tokens is None else request.stop_tokens
         reason = None
-        if token in ends:
+        if token in self._ends(request):
             text, reason = running.stops.add(running.rest())[0], "stop"
         else:
             text, stopped = running.stops.add(running.stream(token))
@@ -400,8 +466,66 @@ class Engine:
         if reason is not None:
             self._leave(running, reason)
 
+    # ---- beams -----------------------------------------------------------------------------
+
+    def _search(self, group: Group, logits: NDArray[Any]) -> None:
+        """Choose the sequences that a beam search follows now, from the logits after each."""
+        first, search, old = group.first, group.search, group.members
+        request = first.request
+        penalty = request.sampling.repetition_penalty
+        chosen = search.step(logits, request.tokens, penalty)
+        if search.done:
+            first.tokens = list(request.tokens)
+            for token in search.best.tokens:
+                self._append(first, token)
+            return
+        # one sequence becomes several only behind the prompt, after that there are equally many
+        new = [self._begun(first.handle) for _ in range(len(chosen) - len(old))]
+        before, members = [list(r.tokens) for r in old], [*old, *new]
+        places = moves([source for source, _ in chosen], len(members))
+        for (source, token), place in zip(chosen, places, strict=True):
+            running = members[place]
+            running.group = group
+            if place != source:
+                self._fork(old[source], running)
+            running.tokens = [*before[source], token]
+        group.members = [members[place] for place in places]
+
+    def _fork(self, source: Running, target: Running) -> None:
+        """Copy the rows of a sequence to another's slot, or to one that was set aside."""
+        at = next((i for i, slot in enumerate(self._slots) if slot.running is target), None)
+        own = self._free() if at is None else at
+        slot, origin = self._slots[own], self._slot_of(source)
+        slot.tokens = []  # until all rows are copied
+        self.decoder.copy(origin, own, len(self._slots[origin].tokens))
+        slot.tokens, slot.used = list(self._slots[origin].tokens), self._clock
+        if at is None and target.group is not None:
+            slot.running = target
+            self._join(target)
+            target.group.reserved -= 1
+            self._reserved -= 1
+
+    def _free(self) -> int:
+        """Return a slot without a request: an unused one, else the one used longest ago."""
+        free = [i for i, slot in enumerate(self._slots) if slot.running is None]
+        return min(free, key=lambda i: (bool(self._slots[i].tokens), self._slots[i].used))
+
+    # ---- the end of an answer --------------------------------------------------------------
+
     def _leave(self, running: Running, reason: str) -> None:
         """End an answer; its rows stay in the cache."""
+        group = running.group
+        if group is None:
+            self._vacate(running, reason)
+        else:
+            for each in [s.running for s in self._slots]:
+                if each is not None and each.group is group:
+                    self._vacate(each, reason)
+            self._reserved -= group.reserved
+            group.reserved = 0
+        running.handle.finish_reason = reason
+
+    def _vacate(self, running: Running, reason: str) -> None:
         at = self._slot_of(running)
         if at < self._decoding:
             self._swap(at, self._decoding - 1)
@@ -413,7 +537,6 @@ class Engine:
         slot.running, slot.used = None, self._clock
         if reason == "error":
             slot.tokens = []  # a failed run may have written any row
-        running.handle.finish_reason = reason
 
 
 def _common(a: Sequence[int], b: Sequence[int]) -> int:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 import numpy as np
 
 from mgx_mlir.core.errors import FileError, UsageError
+from mgx_mlir.text.beams import Beams
 from mgx_mlir.text.checkpoint import Checkpoint, checkpoint_of
 from mgx_mlir.text.drafts import Drafter, DraftModel, Lookup
 from mgx_mlir.text.engine import Decoder, Engine
@@ -94,12 +95,20 @@ class TextModel:
         seed: int = 0,
         logprobs: int | None = None,
         constraint: Constraint | Grammar | None = None,
+        num_beams: int = 1,
+        length_penalty: float = 1.0,
+        early_stopping: bool | Literal["never"] = False,
     ) -> Request:
         """Return the request of a prompt (a text, tokens, or messages of a chat).
 
         constraint: a grammar of the answer, such as `Grammar.json(schema)`. Temperature 0 takes the
-        likeliest token. Raises UsageError for wrong values.
+        likeliest token. num_beams: sequences that a beam search follows; the other two are its
+        settings, as in transformers. Raises UsageError for wrong values.
         """
+        beams = Beams(num_beams, length_penalty, early_stopping)
+        if beams.count == 1 and beams != Beams(1):
+            raise UsageError("length_penalty and early_stopping are settings of a beam search",
+                             notes=["give num_beams, 2 or more"])  # fmt: skip
         sampling = Sampling(temperature, top_k, top_p, min_p, repetition_penalty, seed)
         stops: tuple[Any, ...] = tuple(stop) if isinstance(stop, list | tuple) else (stop,)
         if stop is None:
@@ -108,7 +117,7 @@ class TextModel:
             constraint = self.grammars.bound(constraint)
         return Request(
             self.tokens(prompt), max_new_tokens, sampling, stops, logprobs=logprobs,
-            constraint=constraint,
+            constraint=constraint, beams=beams if beams.count > 1 else None,
         )  # fmt: skip
 
     def tokens(self, prompt: Prompt, **values: Any) -> list[int]:
@@ -140,8 +149,8 @@ class TextModel:
     def generate(self, prompt: Prompt, *, stream: bool = False, **how: Any) -> str | Iterator[str]:
         """Continue a prompt: a text, or the answer to messages of a chat.
 
-        stream: return an iterator of pieces of the text as they come. The other keywords are those
-        of `request`. Raises UsageError.
+        stream: return an iterator of pieces of the text as they come; those of a beam search come
+        at its end. The other keywords are those of `request`. Raises UsageError.
         """
         _check_options(how)
         handle = self.engine().submit(self.request(prompt, **how))
@@ -149,14 +158,10 @@ class TextModel:
 
 
 def _check_options(how: Mapping[str, Any]) -> None:
-    """Refuse keywords that `request` does not have, such as those for beams."""
+    """Refuse keywords that `request` does not have."""
     takes = sorted(TextModel.request.__kwdefaults__ or {})
     if unknown := sorted(set(how) - set(takes)):
-        notes = [f"options: {', '.join(takes)}"]
-        if any("beam" in name for name in unknown):
-            notes.insert(0, "one sequence is followed: the likeliest tokens, or tokens drawn by "
-                            "`temperature`")  # fmt: skip
-        raise UsageError(f"unknown option '{unknown[0]}'", notes=notes)
+        raise UsageError(f"unknown option '{unknown[0]}'", notes=[f"options: {', '.join(takes)}"])
 
 
 def _texts(handle: Handle) -> Iterator[str]:

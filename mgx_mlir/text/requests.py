@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mgx_mlir.core.errors import UsageError
+from mgx_mlir.text.beams import Beams
 from mgx_mlir.text.sampling import Sampling, is_whole
 
 if TYPE_CHECKING:
@@ -53,6 +54,7 @@ class Request:
     stop_tokens: frozenset[int] | None = None  # None: those of the model
     logprobs: int | None = None  # number of likeliest tokens to list per position; None: no scores
     constraint: Constraint | None = None
+    beams: Beams | None = None  # None: one sequence is followed, token by token
 
     def __post_init__(self) -> None:
         problems = []
@@ -68,8 +70,20 @@ class Request:
             problems.append(f"stop expected strings, got {self.stop!r}")
         if self.constraint is not None and not hasattr(self.constraint, "begin"):
             problems.append(f"constraint expected a Grammar, got {self.constraint!r}")
+        if self.beams is not None:
+            problems += self._beside_beams()
         if problems:
             raise UsageError("; ".join(problems))
+
+    def _beside_beams(self) -> list[str]:
+        """Return what cannot be asked of a beam search: its tokens are known at the end alone."""
+        other = {
+            "temperature": self.sampling.temperature != 0,
+            "stop strings": any(self.stop),
+            "logprobs": self.logprobs is not None,
+            "constraint": self.constraint is not None,
+        }
+        return [f"beams take no {name}" for name, given in other.items() if given]
 
 
 @dataclass(frozen=True)

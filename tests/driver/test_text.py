@@ -60,6 +60,26 @@ def test_generate(monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
         assert "tokens/s, first after 0." in err
 
 
+def test_generate_follows_beams(monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    """Slots are loaded for them."""
+    asked: list[Any] = []
+
+    def loaded(*args: Any) -> TextModel:
+        asked.append(args[2])
+        return TextModel(Tokenizer(), Fake(args[2]), {}, frozenset())  # type: ignore[arg-type]
+
+    monkeypatch.setattr(generate, "loaded", loaded)
+    for words, count in ((("--num-beams", "3"), 3), ((), 1)):
+        argv = ["generate", "-p", "AAA", "--max-new-tokens", "9", *words, "MODEL"]
+        assert driver_main.main(argv) == 0
+        model = TextModel(Tokenizer(), Fake(count), {}, frozenset())  # type: ignore[arg-type]
+        want = str(model.generate("AAA", max_new_tokens=9, num_beams=count))
+        assert capsys.readouterr().out == want + "\n"
+    assert asked == [3, 1]
+    assert driver_main.main(["generate", "-p", "A", "--num-beams", "2", "--stop", "x", "M"]) == 2
+    assert "beams take no stop strings" in capsys.readouterr().err
+
+
 def test_generate_takes_options_of_the_api(monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
     how = {"temperature": 0.9, "top_k": 5, "top_p": 0.9, "min_p": 0.01, "seed": 3,
            "repetition_penalty": 1.2, "max_new_tokens": 9}  # fmt: skip

@@ -10,6 +10,7 @@ import pytest
 
 from mgx_mlir import text
 from mgx_mlir.core.errors import FileError, UsageError
+from mgx_mlir.text.beams import Beams
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
@@ -30,11 +31,11 @@ def loaded(folder: tuple[Path, Any]) -> text.TextModel:
     return text.load(folder[0], slots=3)
 
 
-def greedy(model: Any, tokens: list[int], count: int) -> list[int]:
+def greedy(model: Any, tokens: list[int], count: int, **more: Any) -> list[int]:
     with torch.no_grad():
         found = model.generate(
             torch.tensor([tokens]), max_new_tokens=count, do_sample=False, eos_token_id=None,
-            pad_token_id=1,
+            pad_token_id=1, **more,
         )  # fmt: skip
     return found[0, len(tokens) :].tolist()
 
@@ -56,6 +57,13 @@ def test_greedy_tokens_are_those_of_transformers(
         assert [p.token for p in engine.submit(request(prompt, 60))] == tokens
     together = [engine.submit(request(p, 60)) for p in prompts]
     assert [[p.token for p in handle] for handle in together] == want
+
+
+def test_beams_are_those_of_transformers(folder: tuple[Path, Any], loaded: text.TextModel) -> None:
+    prompts = [loaded.tokens(p) for p in PROMPTS]
+    handles = [loaded.engine().submit(request(p, 20, beams=Beams(3))) for p in prompts]
+    for prompt, handle in zip(prompts, handles, strict=True):
+        assert [p.token for p in handle] == greedy(folder[1], prompt, 20, num_beams=3)
 
 
 def test_drawn_tokens_are_the_same_in_a_batch(loaded: text.TextModel) -> None:

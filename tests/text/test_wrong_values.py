@@ -41,12 +41,10 @@ def test_options(model: text.TextModel, name: str, value: Any) -> None:
         model.generate("A", **{name: value})
 
 
-@pytest.mark.parametrize("name", ["num_beams", "do_sample"])
-def test_options_that_are_not_there(model: text.TextModel, name: str) -> None:
-    with pytest.raises(UsageError, match=f"^unknown option '{name}'") as found:
-        model.generate("A", **{name: 4})
+def test_options_that_are_not_there(model: text.TextModel) -> None:
+    with pytest.raises(UsageError, match=r"^unknown option 'do_sample'") as found:
+        model.generate("A", do_sample=4)
     assert any("temperature, top_k" in note for note in found.value.notes)
-    assert any("one sequence" in note for note in found.value.notes) == (name == "num_beams")
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from mgx_mlir.core.errors import UsageError
-from mgx_mlir.tools.driver.arguments import Arguments, Option
+from mgx_mlir.tools.driver.arguments import Arguments, Option, number
 from mgx_mlir.tools.driver.options import HELP
 from mgx_mlir.tools.driver.text_model import LOADING, SAMPLING, Answer, loaded, settings
 from mgx_mlir.tools.ending import INTERRUPTED
@@ -19,6 +19,8 @@ OPTIONS = (
     Option(("-p", "--prompt"), "text to continue; - reads it from stdin", "PROMPT", group="Answer"),
     Option(("--chat",), "answer the prompt as a message of a chat, by the model's template",
            group="Answer"),
+    Option(("--num-beams",), "follow this many sequences, and answer with the likeliest of them "
+           "(default 1)", "N", parse=number(1), group="Answer"),
     *SAMPLING,
     *LOADING,
     HELP,
@@ -32,9 +34,10 @@ def run(args: Arguments) -> int:
         raise UsageError("expected a prompt", notes=["-p PROMPT, or -p - for stdin"])
     if prompt == "-":
         prompt = sys.stdin.read()
-    model = loaded(args, args.file)
+    beams = args.get("--num-beams", 1)
+    model = loaded(args, args.file, beams)
     asked = [{"role": "user", "content": prompt}] if "--chat" in args else prompt
-    request = model.request(asked, **settings(args))
+    request = model.request(asked, num_beams=beams, **settings(args))
     with model.engine().start() as engine:
         answer = Answer(engine.submit(request))
         answer.say_speed()
