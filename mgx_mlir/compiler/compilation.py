@@ -232,7 +232,7 @@ class Compilation:
     def _compiled(
         self, program: ProgramIR, lowered: Lowered, options: BackendOptions
     ) -> tuple[Lowered, Executable]:
-        """Compile, with all kernels in the module where they do not compile apart."""
+        """Compile kernels as separate modules; if that fails, all of them in one module."""
         try:
             return lowered, self.backend.compile_lowered(lowered, options)
         except KernelsLeftOut:

@@ -1,4 +1,4 @@
-"""The search of how a program's matrix products are computed: judges, the file, compile."""
+"""The search of how a program's matmuls are computed: judges, the file, compile."""
 
 from __future__ import annotations
 

@@ -161,7 +161,7 @@ def test_inputs_at_the_first_optimal_size() -> None:
 
 
 def product(arch: str = "gfx942", us: float | None = 3.0, judged: str = "time", **more: object):
-    """A row of a matrix product, as keep_products writes it."""
+    """A row of a matmul, as keep_products writes it."""
     shape = gemm_shape.GemmShape("dot", "half_type", (64, 64, 64))
     config = gemm_shape.GemmConfig(None, 1)
     key = {

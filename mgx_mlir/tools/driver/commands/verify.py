@@ -341,7 +341,7 @@ def _reference(args: Arguments, model: Model) -> Reference:
         return Reference(f"onnxruntime{where}", session.output_names, session.run)
     if "--against" in args:
         read(model)
-    with step("Compiling for ref ..."):
+    with step("Preparing the reference ..."):
         compiled = compile_program(model.program, "ref", ref_double="--ref-use-double" in args)
     if _lists(args):
         sys.stdout.write(listing(args, compiled))
