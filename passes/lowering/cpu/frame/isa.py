@@ -73,6 +73,7 @@ AVX512 = Isa(
     ((6, 4), (8, 2), (8, 3), (8, 1)),
     dot_tiles=((8, 3), (6, 4), (8, 2), (8, 1)),
     byte_pairs="llvm.x86.avx512.pmaddubs.w.512",
+    turns_squares=True,
     word_dot="llvm.x86.avx512.pmaddw.d.512",
     table="llvm.x86.avx512.permvar.sf.512",
 )
