@@ -37,7 +37,7 @@ _LEAST = 1e-30  # smallest largest magnitude: below it the scale would be subnor
 WORK = 1 << 18  # weights from which another dispatch pays off
 
 
-def takes_apart(isa: Isa, form: FewBits | None, depth: Index, columns: Index) -> bool:
+def uses_digits(isa: Isa, form: FewBits | None, depth: Index, columns: Index) -> bool:
     """Return whether few rows are multiplied as digits."""
     if form is None or form.bits != 4:
         return False

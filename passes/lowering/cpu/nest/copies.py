@@ -147,9 +147,9 @@ class _Rows:
 
     source: ir.Value
     positions: ir.Value
-    dims: Sequence[Extent]  # of the result: outer, count, inner
+    dims: Sequence[Extent]  # extents of the result: outer, count, inner
     picked: Sequence[Extent]
-    kind: DType  # of positions
+    kind: DType  # type of `positions`
 
     def copied(
         self, dtype: DType, isa: Isa, places: Callable[[Index, Index], Sequence[Sequence[Index]]]
