@@ -285,6 +285,26 @@ class WorkgroupBuilder(IndexBuilder):
             attributes={"intrin": ir.StringAttr.get(name), "op_bundle_sizes": none},
         ).result  # fmt: skip
 
+    def by_registers(
+        self, size: int, make: Callable[[list[ir.Value]], ir.Value], *operands: ir.Value
+    ) -> ir.Value:
+        """Return `make([part of each operand])` of parts of `size` lanes, as one vector."""
+        lanes = ir.VectorType(operands[0].type).shape[0]
+        if lanes == size:
+            return make(list(operands))
+        whole = None
+        for at in range(0, lanes, size):
+            parts: list[ir.Value] = []
+            for x in operands:
+                kind = ir.VectorType.get([size], ir.VectorType(x.type).element_type)
+                parts.append(vector.ExtractStridedSliceOp(kind, x, [at], [size], [1]).result)
+            made = make(parts)
+            if whole is not None:
+                made = vector.ShuffleOp(whole, made, list(range(at + size))).result
+            whole = made
+        assert whole is not None
+        return whole
+
     # ---- control -----------------------------------------------------------------------------
 
     def loop(
