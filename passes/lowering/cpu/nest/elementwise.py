@@ -163,9 +163,11 @@ def _short_last(e: LoweringContext, x: Expr, isa: Isa) -> tuple[Leaf, list[int]]
 
 
 def build_two_steps(e: LoweringContext, site: KernelSite, plan: _TwoSteps) -> list[ir.Value]:
-    """Build the copy, and the view of it as a tensor."""
+    """Build the copy, then its transpose: in registers, or else by LLVM."""
     made = Leaf(plan.first.results[0].type, plan.first.emit(e)[0])
-    return [e.tensor(View(plan.x.type, made, plan.order, e.expr_extents(plan.x)))]
+    turned = View(plan.x.type, made, plan.order, e.expr_extents(plan.x))
+    second = transposition.match(e, turned, site.isa)
+    return [e.tensor(turned) if isinstance(second, Refusal) else transposition.build(e, second)]
 
 
 class _Form:
