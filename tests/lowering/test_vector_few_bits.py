@@ -201,6 +201,15 @@ def test_rows_taken_apart_elsewhere(cpu: str) -> None:
     assert compiles_for(lowered, cpu)
 
 
+def _many_rows() -> float:
+    """Return the tolerance of many rows by 4 bits, whose numbers may have 16 bits."""
+    isa = isa_of("host")
+    assert isa is not None
+    if has_tile_registers():
+        return 8e-6  # by the number
+    return 8e-5 if isa.byte_dot else 4e-7  # by the largest of 32
+
+
 def test_rows_in_digits_are_the_same_alone() -> None:
     """A dynamic number of rows, to beyond what digits are for: a row does not feel the others."""
     rng = np.random.default_rng(8)
@@ -217,8 +226,7 @@ def test_rows_in_digits_are_the_same_alone() -> None:
     made.add(build, [x[:8]], x[:8] @ weights, types=["tensor<?x64xf32>"], tolerance=4e-7)
     lowered = made.lowered(*STEPS)
     made.compare(lowered)
-    # in tile registers numbers have 16 bits
-    check(execute(lowered, [x])[0], x @ weights, 8e-6 if has_tile_registers() else 4e-7, "11 rows")
+    check(execute(lowered, [x])[0], x @ weights, _many_rows(), "11 rows")
     whole = execute(lowered, [x[:8]])[0]
     for first, last in ((0, 1), (2, 4), (1, 6), (0, 7)):
         assert np.array_equal(execute(lowered, [x[first:last]])[0], whole[first:last])
@@ -267,6 +275,72 @@ def test_a_dynamic_number_of_rows_in_tile_registers() -> None:
     for rows in (0, 1, 8, 9, 31, 33, 512):
         (got,) = execute(lowered, [x[:rows]])
         np.testing.assert_allclose(got, x[:rows] @ weights, rtol=0, atol=6e-3)
+
+
+has_two_digits = not has_tile_registers() and bool((isa := isa_of("host")) and isa.byte_dot)
+# tiles of rows and what is left of them, blocks of several groups and of parts of one, a short end,
+# columns that fill no register, rows in several dims
+MANY = [
+    Product((20,), 65, 515),
+    Product((3, 11), 64, 530, zeros="parts", after=True),
+    Product((47,), 67, 520, block=0, kind="i4", half=True),
+    Product((65,), 71, 513, block=5, half=True, zeros="whole"),
+    Product((24,), 66, 512, block=16, zeros="whole"),
+    Product((21,), 64, 530, block=1, kind="i4", after=True),
+]
+
+
+def _groups(x: np.ndarray) -> None:
+    """Make groups of a row whose sizes are far apart, one of zeros, one too small to divide by."""
+    x *= np.float32(10) ** (np.arange(x.shape[-1]) // 32 % 7 - 3)
+    x[..., 128:160] = 0
+    x[..., 160:192] *= np.float32(1e-35)
+
+
+@pytest.mark.skipif(not has_two_digits, reason="no instruction for four bytes, or tile registers")
+@pytest.mark.parametrize("spoil", [lambda x: None, _groups, _none, _infinite])
+def test_many_rows_as_two_digits(spoil: Callable[[np.ndarray], None]) -> None:
+    """Numbers are off by half of 1/32639 of the largest of 32; NaN and infinities stay."""
+    made, rng = Programs(), np.random.default_rng(6)
+    for p in MANY:
+        own = spoil if len(p.rows) == 1 else lambda x: None
+        _add(made, p, rng, own, tolerance=_many_rows())
+    lowered = made.lowered(*STEPS)
+    assert kernels_of(lowered) == 2 * len(MANY)
+    made.compare(lowered, threads=(1, 2))
+
+
+@pytest.mark.skipif(not has_two_digits, reason="no instruction for four bytes, or tile registers")
+def test_a_dynamic_number_of_rows_as_digits() -> None:
+    """Few rows and many, of one program; more than a workgroup's.
+
+    A number is off by largest / 65278 at most, so a sum by less than the sum of |weights| times
+    that.
+    """
+    rng = np.random.default_rng(9)
+    codes = rng.integers(0, 256, (288, 520), dtype=np.uint8)
+    scales = rng.normal(0, 1, (18, 520)).astype(np.float32)
+    flat = np.stack([codes & 15, codes >> 4], 1).reshape(576, 520).astype(np.float64)
+    weights = (flat - 8) * np.repeat(scales, 32, 0)
+
+    def build(b: Any, x: Any) -> Any:
+        return b.op("blocked_dot", x, *map(b.literal, (codes, scales)), block_size=32)
+
+    made, x = Programs(), rng.normal(0, 1, (530, 576)).astype(np.float32)
+    made.add(build, [x], x @ weights, types=["tensor<?x576xf32>"], tolerance=_many_rows())
+    lowered = made.lowered(*STEPS)
+    made.compare(lowered)
+    again = Programs()
+    again.add(build, [x], x @ weights, types=["tensor<?x576xf32>"])
+    exact = again.lowered(*STEPS, fast_math=False)
+    for rows in (0, 1, 8, 9, 31, 33, 512):
+        want = x[:rows].astype(np.float64) @ weights
+        most = np.abs(x[:rows]).reshape(rows, 18, 32).max(-1)
+        within = np.repeat(most, 32, -1) @ np.abs(weights) / 65278 + 1e-5 * np.abs(want)
+        (got,) = execute(lowered, [x[:rows]])
+        assert (np.abs(got - want) <= within).all()
+        (got,) = execute(exact, [x[:rows]])
+        np.testing.assert_allclose(got, want, rtol=0, atol=2e-6 * np.abs(want).max(initial=0))
 
 
 def test_rows_that_the_run_knows() -> None:

@@ -52,7 +52,6 @@ OPS = (
     rotary.RULE,
     box_suppression.RULE,
     copies.GATHER,
-    copies.GATHER_BY_TUPLES,
     copies.BORDER,
     nonzero.RULE,
     trees.RULE,

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
+from ml_dtypes import int4
 
 from tests.lowering.kernel_families.cases import Case, Draws, Node
 
@@ -414,11 +416,31 @@ def quantising(g: Draws) -> Case:
     return Case("quantising", nodes[:1], given, weights, sizes, special=False, steps=1)
 
 
+def few_bits(g: Draws) -> Case:
+    """Weights of 4 and 8 bits in blocks: rows few and many, in digits and in tile registers."""
+    k, n = 32 * g.pick(1, 3, 16, 17), g.pick(g.extent(), 515, 520)
+    bits: Any = g.pick(int4, np.int8)
+    most = 7 if bits is int4 else 127
+    codes = g.rng.integers(-most, most + 1, (k, n)).astype(bits)
+    weights = {"w": codes, "s": np.abs(g.weight(k // 32, n)) / np.float32(most)}
+    nodes: list[Node] = [
+        ("DequantizeLinear", ["w", "s"], ["d"], {"axis": 0, "block_size": 32}),
+        ("MatMul", ["x", "d"], ["m"], {}),
+        (g.pick("Relu", "Tanh"), ["m"], ["y"], {}),
+    ]
+    many = g.pick(9, 20, 33, 65)
+    sizes = [{"m": many}, {"m": 1}, {"m": g.pick(2, 3, 8)}, {"m": 0}]
+    given = {"x": ("float32", ("m", k))}
+    # numbers of many rows have 16 bits
+    return Case("few bits", nodes, given, weights, sizes, special=False, limit=1e-4,
+                in_onnxruntime=False)  # fmt: skip
+
+
 FAMILIES: tuple[Draw, ...] = (
     pointwise, softmax, layer_norm, group_norm, convolution, depthwise, transposed_convolution,
     pooling, dot, product, attention, transpose, concat, split, slices, pad, gather, scatter,
     resize, reduction, extreme, topk, running_sum, recurrent, byte_product, byte_convolution,
-    quantising, places, suppression, byte_product_of_two, shared_heads,
+    quantising, places, suppression, byte_product_of_two, shared_heads, few_bits,
 )  # fmt: skip
 
 

@@ -35,7 +35,7 @@ def mask_of(form: AttentionForm) -> ir.Value | None:
     return condition
 
 
-def visible_keys(
+def seen_keys(
     site: AttentionSite, readers: RowReaders | None, first: Index, count: Index
 ) -> tuple[Index, Index]:
     """Return a range that contains all keys visible to queries [first, first + count).

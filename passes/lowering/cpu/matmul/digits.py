@@ -26,24 +26,33 @@ from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import (
 from mgx_mlir.passes.lowering.cpu.matmul.few_bits import MIDDLE, UNIT, FewBits, Widening
 from mgx_mlir.passes.lowering.scalar import TypedScalar
 
-DIGITS = 3
+FEW, MANY = 3, 2  # digits of few rows, which are as exact as f32, and of many
 BITS = 8  # bits of a digit
 TENSORS = 3  # digits, sums and scales
 _WORD = 4  # codes of a column that one instruction multiplies
 _SHARED = 32  # elements of a row that share a scale, where a block is a multiple of that
-# value of the largest magnitude: less than 127, 127 and 127 as digits, since it is rounded
-_TOP = 127 * (1 << 16) + 127 * (1 << 8) + 64
+# value of the largest magnitude: 127 for each digit; less in 24 bits, since f32 rounds it
+_TOPS = {FEW: 127 * (1 << 16) + 127 * (1 << 8) + 64, MANY: 127 * (1 << 8) + 127}
+_SPARE = 2  # registers for the digits of a row and for a mask
+LEAST_ROWS = 20  # for fewer rows vectors of f32 are faster
 _LEAST = 1e-30  # smallest largest magnitude: below it the scale would be subnormal
 WORK = 1 << 18  # weights from which another dispatch pays off
 
 
-def uses_digits(isa: Isa, form: FewBits | None, depth: Index, columns: Index) -> bool:
+def takes_apart(isa: Isa, form: FewBits | None, depth: Index, columns: Index) -> bool:
     """Return whether few rows are multiplied as digits."""
     if form is None or form.bits != 4:
         return False
     if not (isa.byte_dot or isa.byte_pairs):
         return False
     return isinstance(depth, int) and isinstance(columns, int) and depth * columns >= WORK
+
+
+def takes_many(isa: Isa, form: FewBits, rows: Index, depth: Index, columns: Index) -> bool:
+    """Return whether many rows are multiplied as two digits: an instruction adds four products."""
+    if not isa.byte_dot or (isinstance(rows, int) and rows < LEAST_ROWS):
+        return False
+    return takes_apart(isa, form, depth, columns)
 
 
 def group_of(form: FewBits) -> int:
@@ -58,37 +67,38 @@ class Digits:
     scales [row, group]. With zero points of floats the sums are [row, group, 1], in f32.
     """
 
+    count: int  # digits of a number
     bytes: ir.Value
     sums: ir.Value
     scales: ir.Value
 
 
-def digits_of(x: ir.Value, rows: Index, depth: int, form: FewBits) -> list[ir.Value]:
-    """Make the dispatch that splits rows [rows, depth] into digits."""
+def digits_of(x: ir.Value, rows: Index, depth: int, form: FewBits, digits: int) -> list[ir.Value]:
+    """Make the dispatch that splits rows [rows, depth] into so many digits."""
     group = group_of(form)
     count = -(-depth // group)
     factor = -1 if form.zeros is not None else -MIDDLE
     joined = form.zeros is not None and form.zeros.is_float
-    kind, width = (dtypes.FLOAT, 1) if joined else (dtypes.INT32, DIGITS)
+    kind, width = (dtypes.FLOAT, 1) if joined else (dtypes.INT32, digits)
 
     def body(k: WorkgroupBuilder) -> list[ResultTile]:
         (row,), (x,) = k.at, k.inputs
-        made = [k.empty((1, DIGITS, depth), dtypes.INT8),
+        made = [k.empty((1, digits, depth), dtypes.INT8),
                 k.empty((1, count, width), kind),
                 k.empty((1, count))]  # fmt: skip
 
         def one(g: Index, carried: list[ir.Value], size: int = group) -> list[ir.Value]:
-            return _apart(k, x, row, g, (group, size), factor, carried, joined=joined)
+            return _apart(k, x, row, g, (group, size, digits), factor, carried, joined=joined)
 
         whole, rest = divmod(depth, group)
         made = k.loop(0, whole, 1, made, one) if whole else made
         made = one(whole, made, rest) if rest else made
-        return [ResultTile(made[0], (row, 0, 0), (1, DIGITS, depth)),
+        return [ResultTile(made[0], (row, 0, 0), (1, digits, depth)),
                 ResultTile(made[1], (row, 0, 0), (1, count, width)),
                 ResultTile(made[2], (row, 0), (1, count))]  # fmt: skip
 
     results: list[tuple[Sequence[Index], DType]] = [
-        ([rows, DIGITS, depth], dtypes.INT8),
+        ([rows, digits, depth], dtypes.INT8),
         ([rows, count, width], kind),
         ([rows, count], dtypes.FLOAT),
     ]
@@ -100,14 +110,15 @@ def _apart(
     x: ir.Value,
     row: Index,
     g: Index,
-    sizes: tuple[int, int],
+    sizes: tuple[int, int, int],
     factor: int,
     carried: Sequence[ir.Value],
     *,
     joined: bool,
 ) -> list[ir.Value]:
-    """Split one group of a row. sizes: of groups, and of this one."""
-    group, size = sizes
+    """Split one group of a row. sizes: of groups, of this one, and how many digits."""
+    group, size, digits = sizes
+    top = float(_TOPS[digits])
     lanes = numbers.gcd(size, 16)
     start = k.mul(g, group)
     positions = [k.add(start, i) for i in range(0, size, lanes)]
@@ -119,20 +130,20 @@ def _apart(
         most = arith.MaximumFOp(most, math.AbsFOp(v).result).result
     largest = k.reduce(most, "maximumf")  # NaN where there is one
     largest = arith.MaximumFOp(largest, k.number(_LEAST)).result
-    scale = arith.DivFOp(largest, k.number(float(_TOP))).result
-    inverse = k.broadcast(arith.DivFOp(k.number(float(_TOP)), largest).result, lanes)
+    scale = arith.DivFOp(largest, k.number(top)).result
+    inverse = k.broadcast(arith.DivFOp(k.number(top), largest).result, lanes)
     out, sums, scales = carried
     scales = k.put(scale, scales, [0, g])
     words, octets = k.vector_type(lanes, dtypes.INT32), k.vector_type(lanes, dtypes.INT8)
-    totals: list[ir.Value | None] = [None] * DIGITS
+    totals: list[ir.Value | None] = [None] * digits
     for at, v in zip(positions, found, strict=True):
         near = math.RoundEvenOp(arith.MulFOp(v, inverse).result).result
         # beside an infinity the others are 0; a NaN makes the scale NaN
         is_none = arith.CmpFOp(14, near, near).result  # uno
-        sign = math.CopySignOp(k.splat(float(_TOP), lanes), v).result
+        sign = math.CopySignOp(k.splat(top, lanes), v).result
         near = arith.SelectOp(is_none, sign, near).result
         left = arith.FPToSIOp(words, near).result
-        for d in reversed(range(DIGITS)):
+        for d in reversed(range(digits)):
             octet = arith.TruncIOp(octets, left).result
             digit = arith.ExtSIOp(words, octet).result
             out = k.write(octet, out, [0, d, at])
@@ -203,13 +214,22 @@ def _start(
 
 
 def _joined(k: WorkgroupBuilder, sums: Sequence[ir.Value], lanes: int) -> ir.Value:
-    """Return the number of three digit sums: the first two together are exact in f32."""
-    first, second, third = sums
+    """Return the number of the sums of digits: the first two together are exact in f32."""
+    first, second, *rest = sums
     bits = k.splat(BITS, lanes, dtypes.INT32)
     high = arith.AddIOp(arith.ShLIOp(first, bits).result, second).result
     wide = k.vector_type(lanes)
-    above, below = (arith.SIToFPOp(wide, v).result for v in (high, third))
+    above, *third = (arith.SIToFPOp(wide, v).result for v in (high, *rest))
+    if not third:
+        return above
+    (below,) = third
     return k.fma(above, k.splat(float(1 << BITS), lanes), below)
+
+
+def _columns_at_once(isa: Isa, rows: int, registers: int, digits: int) -> int:
+    """Return for how many registers of columns the sums fit beside totals and codes."""
+    room = isa.registers - _SPARE - rows * registers
+    return next((n for n in range(registers, 1, -1) if n * (rows * digits + 1) <= room), 1)
 
 
 def digit_sums(
@@ -226,34 +246,41 @@ def digit_sums(
     units = group // UNIT
     zero = k.splat(0, lanes)
     multiply = _Multiply(k, w.isa)
+    at_once = _columns_at_once(w.isa, len(rows), registers, digits.count)
 
     def groups(first: Index, block: Index, size: int, totals: Sequence[ir.Value]) -> list[ir.Value]:
         """Add a group: units of eight codes of a column, then the scale of each row."""
         out = list(totals)
         scales = [k.broadcast(k.element(digits.scales, [row, first]), lanes) for row in rows]
-        for j in range(registers):
-            points, floats = w.points(panel, block, j * lanes)
-            sums = [[multiply.zero] * DIGITS for _ in rows]
+        for begin in range(0, registers, at_once):
+            columns = range(begin, min(begin + at_once, registers))
+            sums = {(r, j, d): multiply.zero for r in range(len(rows)) for j in columns
+                    for d in range(digits.count)}  # fmt: skip
             for u in range(size // UNIT):
                 at = k.add(k.mul(first, units), u)
-                for half, codes in enumerate(w.halves(panel, at, j * lanes)):
+                halves = zip(*(w.halves(panel, at, j * lanes) for j in columns), strict=True)
+                for half, codes in enumerate(halves):
                     depth_at = k.add(k.mul(at, UNIT), half * _WORD)
                     for r, row in enumerate(rows):
-                        for d in range(DIGITS):
+                        for d in range(digits.count):
                             four = k.read(digits.bytes, [row, d, depth_at], _WORD)
-                            sums[r][d] = multiply.added(codes, four, sums[r][d])
-            for r, row in enumerate(rows):
-                if floats is not None:
-                    found = [multiply.of(v, None) for v in sums[r]]
-                    total = k.broadcast(k.element(digits.sums, [row, first, 0]), lanes)
-                    number = k.fma(total, floats, _joined(k, found, lanes))
-                else:
-                    starts = [_start(k, digits, [row, first, d], points, lanes)
-                              for d in range(DIGITS)]  # fmt: skip
-                    found = [multiply.of(v, i) for v, i in zip(sums[r], starts, strict=True)]
-                    number = _joined(k, found, lanes)
-                spot = r * registers + j
-                out[spot] = k.fma(number, scales[r], out[spot])
+                            for j, own in zip(columns, codes, strict=True):
+                                sums[r, j, d] = multiply.added(own, four, sums[r, j, d])
+            for j in columns:
+                points, floats = w.points(panel, block, j * lanes)
+                for r, row in enumerate(rows):
+                    found = [sums[r, j, d] for d in range(digits.count)]
+                    if floats is not None:
+                        found = [multiply.of(v, None) for v in found]
+                        total = k.broadcast(k.element(digits.sums, [row, first, 0]), lanes)
+                        number = k.fma(total, floats, _joined(k, found, lanes))
+                    else:
+                        starts = [_start(k, digits, [row, first, d], points, lanes)
+                                  for d in range(digits.count)]  # fmt: skip
+                        found = [multiply.of(v, i) for v, i in zip(found, starts, strict=True)]
+                        number = _joined(k, found, lanes)
+                    spot = r * registers + j
+                    out[spot] = k.fma(number, scales[r], out[spot])
         return out
 
     def block(b: Index, totals: Sequence[ir.Value], size: int) -> list[ir.Value]:

@@ -33,7 +33,14 @@ from mgx_mlir.passes.lowering.cpu.matmul.computed import (
     Rows,
     SourceOfB,
 )
-from mgx_mlir.passes.lowering.cpu.matmul.digits import TENSORS, digits_of, uses_digits
+from mgx_mlir.passes.lowering.cpu.matmul.digits import (
+    FEW,
+    MANY,
+    TENSORS,
+    Digits,
+    digits_of,
+    takes_apart,
+)
 from mgx_mlir.passes.lowering.cpu.matmul.few_bits import FEW_ROWS, UNIT, FewBits
 from mgx_mlir.passes.lowering.cpu.matmul.few_bits_panels import WidenedB
 from mgx_mlir.passes.lowering.cpu.matmul.instructions import unit_of
@@ -62,6 +69,7 @@ ROW_BYTES = 2 << 20  # bytes of a workgroup's rows, which are read again for eac
 ALONE = 24  # columns that a single row reads at a time; fewer do not saturate memory
 _MOST_FEW = 8  # most rows, where their number is dynamic, for which codes stay in registers
 _IN_DIGITS = 2  # rows whose sums of three digits fit in registers beside the codes
+_IN_TWO_DIGITS = 4  # rows whose sums of two digits do
 _IN_BYTES = 4  # rows whose sums fit in registers beside weights widened from 8-bit codes
 
 
@@ -81,6 +89,7 @@ class DotShape:
     dtype: DType = dtypes.FLOAT
     bits: FewBits | None = None  # form of weights packed in few bits, None for others
     split: bool = False  # many rows are multiplied in tile registers, as sums of two bf16
+    two_digits: bool = False  # many rows are multiplied by bytes, as two digits
 
     @property
     def is_along_depth(self) -> bool:
@@ -117,6 +126,8 @@ def plan(shape: DotShape, isa: Isa) -> DotPlan:
     for d in shape.lead:
         batch *= d if isinstance(d, int) else 1
     tile, registers = _tile(high, columns, isa)
+    if shape.two_digits:
+        tile, registers = next((t for t in isa.dot_tiles if t[1] == 2), (tile, registers))
     if shape.split and registers % 2 and registers > 1:
         tile, registers = next(t for t in isa.dot_tiles if t[1] == registers + 1)
     width = registers * isa.lanes
@@ -153,7 +164,7 @@ def _share(rows: int, parts: int, tile: int) -> int:
 
 def _packing(shape: DotShape, isa: Isa, cut: DotPlan) -> DotPlan:
     """Return the plan with the depth packed at a time, and with rows whose sums can be kept."""
-    if shape.b is None and shape.bits is None:
+    if shape.two_digits or (shape.b is None and shape.bits is None):
         return cut
     if shape.rows == 1 and not shape.is_along_depth and not shape.packs_bytes:
         return cut
@@ -216,7 +227,11 @@ def matmul(
     if in_digits(shape, isa):
         assert shape.bits is not None
         assert isinstance(shape.depth, int)
-        operands = [*operands, *digits_of(operands[0], few, shape.depth, shape.bits)]
+        operands = [*operands, *digits_of(operands[0], few, shape.depth, shape.bits, FEW)]
+    if shape.two_digits:
+        assert shape.bits is not None
+        assert isinstance(shape.depth, int)
+        operands = [*operands, *digits_of(operands[0], many, shape.depth, shape.bits, MANY)]
     if shape.split:
         assert isinstance(shape.depth, int)
         operands = [*operands, split_rows(operands[0], many, shape.depth, isa)]
@@ -233,7 +248,7 @@ def matmul(
 def in_digits(shape: DotShape, isa: Isa) -> bool:
     """Return whether few rows are multiplied as digits, which includes a single row."""
     few = not isinstance(shape.rows, int) or shape.rows <= FEW_ROWS
-    return few and uses_digits(isa, shape.bits, shape.depth, shape.columns)
+    return few and takes_apart(isa, shape.bits, shape.depth, shape.columns)
 
 
 def _few_at_most(shape: DotShape, isa: Isa) -> int:
@@ -249,12 +264,12 @@ def _at_once(shape: DotShape, isa: Isa) -> int:
 
 
 def _few_and_many(shape: DotShape, isa: Isa) -> tuple[Index, Index]:
-    """Return the rows that are taken apart for registers, and those for tile registers.
+    """Return the rows that are taken apart as few, and those as many.
 
     Where their number is dynamic, one of the two is 0.
     """
     rows = shape.rows
-    if isinstance(rows, int) or not shape.split:
+    if isinstance(rows, int) or not (shape.split or shape.two_digits):
         return rows, rows
     most = arith.ConstantOp(ir.IndexType.get(), _few_at_most(shape, isa)).result
     none = arith.ConstantOp(ir.IndexType.get(), 0).result
@@ -282,6 +297,7 @@ class _Loops:
         one = isinstance(self.depth, int) and self.depth <= cut.block
         self.parts = bool(cut.block) and not one
         self.widened: WidenedB | None = None
+        self.digits: dict[int, Digits] = {}  # of rows, by their number of digits
         self.b, used = self.second()
         self.stores = Stores(k, epilogue, k.inputs[1 + used :])
 
@@ -290,8 +306,12 @@ class _Loops:
         k, shape, cut, isa = self.k, self.shape, self.cut, self.isa
         if shape.bits is not None:
             used = 2 if shape.bits.zeros is None else 3
-            used += TENSORS if in_digits(shape, isa) else 0
             tensors = k.inputs[1 : 1 + used]
+            for count, given in ((FEW, in_digits(shape, isa)), (MANY, shape.two_digits)):
+                if given:
+                    first = 1 + used
+                    self.digits[count] = Digits(count, *k.inputs[first : first + TENSORS])
+                    used += TENSORS
             used += shape.split
             self.widened = WidenedB(k, isa, shape.bits, cut.width, cut.block, tensors)
             return self.widened, used
@@ -316,24 +336,29 @@ class _Loops:
         def each(panel: Callable[[Index, Tiles], Tiles]) -> Tiles:
             return k.each(0, panels, 1, carried, panel)
 
-        def few(rows: Index, most: int) -> Tiles:
+        def some(rows: Index, most: int, digits: int) -> Tiles:
             return each(lambda p, c: walk(
-                k, rows, most, c, lambda r, high, t: self.few_rows(p, r, high, t)
+                k, rows, most, c, lambda r, high, t: self.few_rows(p, r, high, digits, t)
             ))  # fmt: skip
 
-        many = self.split_panel if self.shape.split else self.panel
+        def many() -> Tiles:
+            if self.shape.two_digits:
+                return some(self.rows, _IN_TWO_DIGITS, MANY)
+            return each(self.split_panel if self.shape.split else self.panel)
+
+        apart = self.shape.split or self.shape.two_digits
         fixed = isinstance(self.shape.rows, int)
-        if self.widened is None or (fixed and (cut.block or self.shape.split)):
-            made = each(many)
+        if self.widened is None or (fixed and (cut.block or apart)):
+            made = many()
         elif isinstance(self.rows, int):
-            made = few(self.rows, self.rows)
+            made = some(self.rows, self.rows, FEW)
         else:
             types = [t.type for t in carried]
             at_once, few_at_most = (f(self.shape, self.isa) for f in (_at_once, _few_at_most))
             # 0 rows is not few, nor are the last rows of many
-            own = k.inner(self.shape.rows) if self.shape.split else self.rows
+            own = k.inner(self.shape.rows) if apart else self.rows
             is_few = k.is_below(k.sub(own, 1), few_at_most)
-            made = k.when(is_few, lambda: few(self.rows, at_once), lambda: each(many), types)
+            made = k.when(is_few, lambda: some(self.rows, at_once, FEW), many, types)
         return [ResultTile(t, self.at, sizes) for t in made[-len(stored) :]]
 
     def part_of(self, p: Index, *, masked: bool) -> Part:
@@ -381,7 +406,7 @@ class _Loops:
         assert self.widened is not None
         assert isinstance(self.depth, int)
         assert isinstance(self.columns, int)
-        k, used = self.k, len(self.widened.tensors)
+        k, used = self.k, len(self.widened.tensors) + TENSORS * len(self.digits)
         spots = self.spots(self.part_of(p, masked=self.columns % self.cut.width != 0), p, 0)
         return SplitProduct(
             k, self.isa, self.widened.widening, k.inputs[1 + used], self.row,
@@ -394,13 +419,16 @@ lambda r, sums, c: self.stores.stored(sums, spots(r), c),
         number = self.k.add(self.k.div(self.column, self.cut.width), p)
         return self.split(p).panel(number, self.rows, carried)
 
-    def few_rows(self, p: Index, r: Index, high: int, carried: Tiles) -> Tiles:
-        """Build `high` rows from `r` on, for a panel of few bits that is widened in registers."""
+    def few_rows(self, p: Index, r: Index, high: int, digits: int, carried: Tiles) -> Tiles:
+        """Build `high` rows from `r` on, for a panel of few bits that is widened in registers.
+
+        digits: into how many the rows were taken apart, if they were.
+        """
         assert self.widened is not None
         assert isinstance(self.columns, int)
         part = self.part_of(p, masked=self.columns % self.cut.width != 0)
         n = len(carried) - len(self.stores.epilogue.stored)
-        sums = self.widened.sums(self.reader(part, r, high), part)
+        sums = self.widened.sums(self.reader(part, r, high), part, self.digits.get(digits))
         made = self.stores.rows(sums, high, self.spots(part, p, r), carried[n:])
         return [*carried[:n], *made]
 

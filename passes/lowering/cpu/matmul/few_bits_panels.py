@@ -18,7 +18,7 @@ from mgx_mlir.passes.lowering.cpu.matmul.panel import Panel, Tiles
 
 @dataclass(frozen=True)
 class WidenedB:
-    """Codes, scales and zero points, if any; after them the digits of A, if any."""
+    """Codes, scales and zero points, if any."""
 
     k: WorkgroupBuilder
     isa: Isa
@@ -43,12 +43,13 @@ class WidenedB:
         multiply = products(k, self.isa, dtypes.FLOAT)
         return Panel(k, packed, (), self.isa.lanes, vectors, multiply)
 
-    def sums(self, rows: Rows, part: Part) -> Tiles:
-        """Return the sums of a few rows over all of the depth, by row and register."""
+    def sums(self, rows: Rows, part: Part, digits: Digits | None) -> Tiles:
+        """Return the sums of rows over all of the depth, by row and register.
+
+        digits: those of the rows, None where codes are widened for these rows.
+        """
         depth, vectors = rows.count, self.width // self.isa.lanes
         assert isinstance(depth, int)
-        own = 2 if self.form.zeros is None else 3
-        if len(self.tensors) == own:
+        if digits is None:
             return direct_sums(self.widening, rows, part.number, depth, vectors)
-        digits = Digits(*self.tensors[own:])
         return digit_sums(self.widening, digits, rows.rows, part.number, depth, vectors)
