@@ -3,6 +3,7 @@
     python benchmarks/perplexity.py MODEL                       # blocks of the file, int8, int4
     python benchmarks/perplexity.py MODEL --weights file int4 --peers transformers llama.cpp
     python benchmarks/perplexity.py MODEL --text book.txt --window 512 --most 4096
+    python benchmarks/perplexity.py MODEL --most 2048 --page docs/data/perplexity.md
 
 The text is cut into windows of so many tokens. In each every token behind the first is scored by
 those ahead of it; a figure is exp of the mean of their negative log-probabilities, computed in f64
@@ -10,7 +11,7 @@ from each engine's logits. int8 and int4 round the weights that the file's tenso
 that they lose on top of what the file lost already. transformers computes in f32, f16 as
 transformers with weights rounded to f16. llama.cpp reads the same file: its products round
 activations to 8 bits. Without --text it is this project's own documentation, which no model has
-been trained on.
+been trained on. An engine that is not installed has its message as its figure.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import math
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -99,31 +100,84 @@ def of_llama(path: Path, window: int) -> Score:
     return score
 
 
+NAMES = {
+    "f32": "transformers, f32", "f16": "transformers, weights rounded to f16",
+    "llama.cpp": "llama.cpp on the same file, which rounds activations to 8 bits",
+    "file": "ours, the weights of the file",
+}  # fmt: skip
+
+
+def page(args: argparse.Namespace, count: int, figures: Sequence[tuple[str, str]]) -> str:
+    """The page of the figures."""
+    options = f"--window {args.window} --most {args.most}"
+    kinds = [f"--weights {' '.join(args.weights)}", f"--peers {' '.join(args.peers)}"]
+    lines = [
+        "# Perplexity",
+        "",
+        f"<!-- written by `python benchmarks/perplexity.py MODEL {options} --page {args.page}` -->",
+        "",
+        f"`{args.model.name}`, on {count * args.window} tokens of "
+        f"{args.text.name if args.text else 'this documentation'} in windows of {args.window}. "
+        "Lower is better.",
+        "",
+        "```",
+        f"python benchmarks/perplexity.py MODEL {options} {kinds[0]} \\",
+        f"    {kinds[1]} --page {args.page}",
+        "```",
+        "",
+        "| | perplexity | by f32 |",
+        "|---|---:|---:|",
+    ]
+    base = next((float(v) for k, v in figures if k == "f32" and is_figure(v)), None)
+    for kind, value in figures:
+        name = NAMES.get(kind, f"ours, the widened weights rounded anew to {kind}")
+        part = f"{float(value) / base:.4f}" if base and is_figure(value) else ""
+        lines.append(f"| {name} | {value} | {part} |")
+    return "\n".join([*lines, ""])
+
+
+def is_figure(value: str) -> bool:
+    """Whether an engine has given a figure, and no message."""
+    return value.replace(".", "", 1).isdigit()
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
     parser.add_argument("model", type=Path)
     parser.add_argument("--weights", nargs="*", default=["file", "int8", "int4"])
     parser.add_argument("--peers", nargs="*", default=["f32", "f16", "llama.cpp"])
     parser.add_argument("--text", type=Path)
     parser.add_argument("--window", type=int, default=512)
     parser.add_argument("--most", type=int, default=4096, help="tokens of the text")
+    parser.add_argument("--page", type=Path, help="write the figures as a page")
     args = parser.parse_args()
     pages = [args.text] if args.text else [ROOT / "docs" / f"{p}.md" for p in PAGES]
     text = "\n".join(p.read_text(encoding="utf-8") for p in pages)
     tokens = checkpoint_of(args.model).tokenizer().encode(text)[: args.most]
-    print(f"{len(tokens) // args.window} windows of {args.window} tokens")
-    engines: dict[str, Callable[[], Score]] = {}
-    for kind in args.peers:
-        if kind == "llama.cpp":
-            engines[kind] = lambda: of_llama(args.model, args.window)
-        else:
-            engines[f"transformers {kind}"] = lambda kind=kind: of_transformers(args.model, kind)
-    for kind in args.weights:
-        engines[f"ours {kind}"] = lambda kind=kind: ours(args.model, kind, args.window)
-    for name, made in engines.items():
+    count = len(tokens) // args.window
+    print(f"{count} windows of {args.window} tokens")
+    figures: list[tuple[str, str]] = []
+    for kind in [*args.peers, *args.weights]:
         start = time.perf_counter()
-        found = perplexity(made(), tokens, args.window)
-        print(f"{name:18} {found:9.4f}   {time.perf_counter() - start:.0f} s", flush=True)
+        try:
+            score = engine(args, kind)
+        except ImportError as e:  # peers are no dependencies
+            found = f"not measured: {e}"
+        else:
+            found = f"{perplexity(score, tokens, args.window):.3f}"
+        figures.append((kind, found))
+        print(f"{kind:18} {found}   {time.perf_counter() - start:.0f} s", flush=True)
+    if args.page:
+        args.page.write_text(page(args, count, figures), encoding="utf-8")
+
+
+def engine(args: argparse.Namespace, kind: str) -> Score:
+    """The engine of a row. Errors: ImportError."""
+    if kind == "llama.cpp":
+        return of_llama(args.model, args.window)
+    if kind in args.peers:
+        return of_transformers(args.model, kind)
+    return ours(args.model, kind, args.window)
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ class _Reading:
         self.size, self.task, self.dropped = 0, asyncio.current_task(), False
 
 
-class BodyMemory:
+class Room:
     """Memory of all bodies, at most `most` bytes; `largest` is the limit of one body.
 
     If a body does not fit, the one that has been read for longest is dropped. So a client that
@@ -67,7 +67,7 @@ class BodyMemory:
 
 
 async def read_body(
-    headers: Mapping[str, str], body: AsyncIterator[bytes], limits: Limits, room: BodyMemory,
+    headers: Mapping[str, str], body: AsyncIterator[bytes], limits: Limits, room: Room,
     reading: _Reading,
 ) -> bytes:  # fmt: skip
     """Return a body; stop at the limit.

@@ -162,7 +162,7 @@ def _versions() -> str:
             lines.append(f"{package} {version(package)}")
         except PackageNotFoundError:
             lines.append(f"{package} not installed")
-    lines += [str(plugin) for plugin in plugins.all_plugins()]
+    lines += [str(plugin) for plugin in plugins.found()]
     return "\n".join(lines)
 
 

@@ -35,7 +35,7 @@ _BY_ROW = frozenset(("LayerNormalization", "LogSoftmax", "Softmax"))
 _OF_ONE_RANK = frozenset(("Conv", "ConvTranspose", "GRU", "Gemm", "LSTM", "RNN"))
 
 
-class UnitAxes:
+class Ones:
     """Axes of extent 1 that a value has only at run time."""
 
     def __init__(self) -> None:
