@@ -134,7 +134,7 @@ def memory(folder: Path) -> None:
         return right([r.to_host() for r in loaded.run_on_device([view, *given[1:]])])
 
     def room() -> str:
-        size = gpu_calls.room_at(device, given[0].address())
+        size = gpu_calls.allocation_bytes_from(device, given[0].address())
         return "" if size >= given[0].nbytes else f"{size} bytes of {given[0].nbytes}"
 
     def no_room() -> str:

@@ -120,7 +120,7 @@ For a whole program one choice after the other is compiled and timed in turns wi
 | `cpu` | one thread or all, kernels in our own vector loops or in linalg, data tiling, the backend's level O2 or O3, our kernel boundaries or the backend's |
 | `gpu` | the backend's level O2 or O3, our kernel boundaries or the backend's; not searched without a device |
 
-On `gpu` each matrix product and convolution of the program comes first, with all that its kernel does: up to 12
+On `gpu` each matmul and convolution of the program comes first, with all that its kernel does: up to 12
 choices of its tile, of parts of its depth, and the backend's own. Many are compiled as one module. A GPU's clock is
 the judge. Without one (`compile` needs none, and with `--emulate`) it is the bound of the compiled code
 ([AMD GPUs](hip.md#tuning)).

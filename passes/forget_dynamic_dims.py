@@ -17,7 +17,7 @@ from mgx_mlir.dialects.migraphx.movement import Slice
 from mgx_mlir.dialects.migraphx.resize import Resize
 from mgx_mlir.dialects.migraphx.views import Reshape
 from mgx_mlir.passes.analysis.attention_form import TAGS
-from mgx_mlir.passes.analysis.extent_values import Untold, extent_of, value_of
+from mgx_mlir.passes.analysis.extent_values import UnknownExtent, extent_of, value_of
 from mgx_mlir.passes.simplify_dyn_ops import restate_results
 from mgx_mlir.programs.build import Builder
 from mgx_mlir.programs.program_ir import entry_block, functions
@@ -270,7 +270,7 @@ class _Function:
 
         try:
             return value_of(b, e, held)
-        except Untold as found:
+        except UnknownExtent as found:
             raise PassError(str(found)) from None
 
     def _check(self, block: ir.Block) -> None:

@@ -19,7 +19,7 @@ from mgx_mlir.dialects.migraphx.linear import Dot
 from mgx_mlir.dialects.migraphx.resize import Resize
 from mgx_mlir.dialects.migraphx.selection import NonMaxSuppression, Unique
 from mgx_mlir.dialects.migraphx.views import Reshape
-from mgx_mlir.passes.analysis.extent_values import Untold, extent_of, value_of
+from mgx_mlir.passes.analysis.extent_values import UnknownExtent, extent_of, value_of
 from mgx_mlir.passes.simplify_dyn_ops import restate_results
 from mgx_mlir.programs.build import Builder
 from mgx_mlir.programs.dim_probe import DimProbe
@@ -101,7 +101,7 @@ class Names:
                     b.op("unsqueeze", value_of(b, e, held), axes=[0])
                     for e in found[attributes["start"] : attributes["end"] or len(found)]
                 ]
-            except Untold:
+            except UnknownExtent:
                 return
             new = parts[0] if len(parts) == 1 else b.op("concat", parts, axis=0)
         op.results[0].replace_all_uses_with(new)

@@ -89,7 +89,7 @@ def sentences(page: str) -> Iterator[str]:
         plain = re.sub(r"`[^`]*`", "x", " ".join(part))
         plain = re.sub(r"\[[^\]]*\]\([^)]*\)", "x", plain)
         plain = re.sub(r"\bx(?:, x)+\b", "x", plain)  # a list of names is read as one
-        yield from re.split(r"(?<=[.!?:;])\s+", plain)
+        yield from re.split(r"(?<=[.!?:;])\**\s+", plain)
 
 
 def test_sentences_of_pages_are_short() -> None:

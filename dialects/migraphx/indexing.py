@@ -14,8 +14,8 @@ from mgx_mlir.core.op import InferView, Op, Operand, Result, check
 from mgx_mlir.core.shapes import (
     DYN,
     TensorType,
+    can_hold,
     compatible,
-    has_room,
     merge_dims,
     one_element,
     show_dims,
@@ -64,7 +64,7 @@ class Gather(Op, name="gather"):
         axis = normalize_axis(o.axis, o.data.rank)
         dims = o.data.dims
         check(
-            has_room([dims[axis]], o.indices.dims),
+            can_hold([dims[axis]], o.indices.dims),
             lambda: f"dim {axis} expected at least 1 element to gather, got 0",
         )
         return o.data.with_dims(dims[:axis] + o.indices.dims + dims[axis + 1 :])
@@ -138,7 +138,7 @@ class GatherND(Op, name="gathernd"):
         )
         assert batch is not None
         check(
-            has_room(data[b : b + k], indices[:-1]),
+            can_hold(data[b : b + k], indices[:-1]),
             lambda: f"data expected elements to gather, got {o.data}",
         )
         return o.data.with_dims(batch + indices[b:-1] + data[b + k :])

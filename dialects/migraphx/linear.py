@@ -14,8 +14,8 @@ from mgx_mlir.core.shapes import (
     TensorType,
     add_dim,
     at_most,
+    can_hold,
     compatible,
-    has_room,
     is_multiple,
     merge_dim,
     merge_dims,
@@ -142,7 +142,7 @@ def conv_dims(o: InferView) -> tuple[int, ...]:
         lambda: f"output channels ({outs}) expected a multiple of group ({o.group})",
     )
     kernel = w.dims[2:]
-    check(has_room(kernel, [1]), lambda: f"weights expected no empty window, got {o.weights}")
+    check(can_hold(kernel, [1]), lambda: f"weights expected no empty window, got {o.weights}")
     counts = window_counts(x.dims[2:], kernel, o.stride, o.dilation, o.padding, o.padding_mode)
     if o.channels_last:
         return (x.dims[0], *counts, outs)

@@ -14,7 +14,7 @@ from mgx_mlir.core.shapes import (
     TensorType,
     add_dim,
     at_most,
-    has_room,
+    can_hold,
     merge_dim,
     one_element,
     show_dims,
@@ -261,7 +261,7 @@ class ScanSlice(Op, name="scan_slice"):
             lambda: f"operand 'index' expected 1 element, got {o.index.elements}",
         )
         check(
-            has_room([o.data.dims[axis]], [1]),
+            can_hold([o.data.dims[axis]], [1]),
             lambda: f"dim {axis} expected at least 1 element, got 0",
         )
         dims = list(o.data.dims)
@@ -324,7 +324,7 @@ class Pad(Op, name="pad"):
                 limit = add_dim(extent, -1) if o.mode == "reflect" else extent
                 most = max(before, after)
                 check(
-                    has_room([extent], [1]) and (o.mode == "edge" or at_most(most, limit)),
+                    can_hold([extent], [1]) and (o.mode == "edge" or at_most(most, limit)),
                     lambda axis=axis, limit=limit, most=most: (
                         f"mode {o.mode} of dim {axis} "
                         f"expected pads up to {max(limit, 0)}, got {most}"

@@ -10,7 +10,7 @@ import numpy as np
 from mgx_mlir.core import attrs as attr
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.op import InferView, Op, Operand, Result, check
-from mgx_mlir.core.shapes import TensorType, has_room
+from mgx_mlir.core.shapes import TensorType, can_hold
 from mgx_mlir.dialects.migraphx.samples import Example, example, floats, ints
 from mgx_mlir.dialects.migraphx.windows import (
     PADDING_MODES,
@@ -74,7 +74,7 @@ class Pooling(Op, name="pooling"):
         batch, channels = dims[0], dims[-1] if o.channels_last else dims[1]
         spatial = dims[1:-1] if o.channels_last else dims[2:]
         if o.dyn_global:
-            check(has_room(spatial, [1]), lambda: f"expected spatial elements, got {o.input}")
+            check(can_hold(spatial, [1]), lambda: f"expected spatial elements, got {o.input}")
             counts = [1] * len(spatial)
         else:
             check_window(

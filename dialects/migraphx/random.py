@@ -11,7 +11,7 @@ from mgx_mlir.core import dtypes
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.errors import RunError, ShapeError
 from mgx_mlir.core.op import HostOp, InferView, Op, Operand, Result, check
-from mgx_mlir.core.shapes import DYN, TensorType, has_room, merge_dim, one_element, show_dims
+from mgx_mlir.core.shapes import DYN, TensorType, can_hold, merge_dim, one_element, show_dims
 from mgx_mlir.dialects.migraphx.axes import check_index_type, check_rank, check_same_dtype
 from mgx_mlir.dialects.migraphx.pointwise_base import ANY, FLOAT, INTEGER, NUMBER, check_dtype
 from mgx_mlir.dialects.migraphx.samples import Example, example, floats, generator, i64, ints
@@ -136,7 +136,7 @@ class Multinomial(Op, name="multinomial"):
             rows is not None,
             lambda: f"expected equal batches, got {o.cdf.dims[0]} and {o.randoms.dims[0]}",
         )
-        check(has_room([o.cdf.dims[1]], [1]), "cdf expected at least one category, got none")
+        check(can_hold([o.cdf.dims[1]], [1]), "cdf expected at least one category, got none")
         check_dtype(TensorType(o.dtype, ()), NUMBER, "dtype")
         assert rows is not None
         return TensorType(o.dtype, (rows, o.randoms.dims[1]))

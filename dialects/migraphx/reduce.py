@@ -9,7 +9,7 @@ import numpy as np
 from mgx_mlir.core import attrs as attr
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.op import InferView, Op, Operand, ReduceOp, Result, check
-from mgx_mlir.core.shapes import DYN, TensorType, has_room
+from mgx_mlir.core.shapes import DYN, TensorType, can_hold
 from mgx_mlir.dialects.migraphx.axes import (
     axis_of,
     check_index_type,
@@ -239,7 +239,7 @@ class ArgExtreme(Op):
     def infer(o: InferView) -> TensorType:
         axis = normalize_axis(o.axis, o.input.rank)
         dims = list(o.input.dims)
-        check(has_room([dims[axis]], [1]), f"expected elements along axis {axis}, got none")
+        check(can_hold([dims[axis]], [1]), f"expected elements along axis {axis}, got none")
         dims[axis] = 1
         return TensorType(dtypes.INT64, tuple(dims))
 

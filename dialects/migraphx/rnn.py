@@ -8,7 +8,7 @@ import numpy as np
 
 from mgx_mlir.core import attrs as attr
 from mgx_mlir.core.op import InferView, Op, Operand, Result, check
-from mgx_mlir.core.shapes import TensorType, has_room, merge_dim, show_dims
+from mgx_mlir.core.shapes import TensorType, can_hold, merge_dim, show_dims
 from mgx_mlir.dialects.migraphx.activations import Activation, parse_activation
 from mgx_mlir.dialects.migraphx.axes import check_index_type, check_rank, check_same_dtype
 from mgx_mlir.dialects.migraphx.pointwise_base import FLOAT, check_dtype
@@ -424,7 +424,7 @@ class LastState(Op):
     @staticmethod
     def infer(o: InferView) -> TensorType:
         _check_states(o.input)
-        check(has_room([o.input.dims[0]], [1]), "states expected at least one step, got none")
+        check(can_hold([o.input.dims[0]], [1]), "states expected at least one step, got none")
         return o.input.with_dims(o.input.dims[1:])
 
     @staticmethod

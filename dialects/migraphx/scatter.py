@@ -9,7 +9,7 @@ import numpy as np
 
 from mgx_mlir.core import attrs as attr
 from mgx_mlir.core.op import InferView, Op, Operand, Result, check
-from mgx_mlir.core.shapes import DYN, TensorType, at_most, compatible, has_room, show_dims
+from mgx_mlir.core.shapes import DYN, TensorType, at_most, can_hold, compatible, show_dims
 from mgx_mlir.dialects.migraphx.axes import axis_of, check_index_type, normalize_axis
 from mgx_mlir.dialects.migraphx.indexing import clamped, wrapped
 from mgx_mlir.dialects.migraphx.samples import Example, example, floats, i64, ints
@@ -72,7 +72,7 @@ class ScatterBase(Op):
                 lambda i=i, d=d, n=n: f"indices expected at most {d} elements at dim {i}, got {n}",
             )
         check(
-            o.skip_out_of_bounds or has_room([o.data.dims[axis]], o.indices.dims),
+            o.skip_out_of_bounds or can_hold([o.data.dims[axis]], o.indices.dims),
             lambda: f"dim {axis} expected at least 1 element to write to, got 0",
         )
         return o.data
@@ -235,7 +235,7 @@ class ScatterNDBase(Op):
             lambda: f"updates expected dims {show_dims(wanted)}, got {show_dims(o.updates.dims)}",
         )
         check(
-            has_room(data[:k], o.indices.dims),
+            can_hold(data[:k], o.indices.dims),
             lambda: f"data expected elements to write to, got {o.data}",
         )
         return o.data

@@ -176,7 +176,7 @@ def placed(name: str, arg: argument, device: Device | None) -> Any:
     if arg.pointer is None:
         return arg.array
     address, s = arg.pointer
-    room = 0 if device is None or not address else gpu_calls.room_at(device, address)
+    room = 0 if device is None or not address else gpu_calls.allocation_bytes_from(device, address)
     if device is None or not room:
         try:
             return arg.array

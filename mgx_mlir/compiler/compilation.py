@@ -8,12 +8,12 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from mgx_mlir.compiler.alike import FUNCTION, alike_dims
 from mgx_mlir.compiler.backend import backend_of, processor_of
 from mgx_mlir.compiler.caches_in_place import caches_of, in_place, may_replace
 from mgx_mlir.compiler.dump_files import show_compiled
 from mgx_mlir.compiler.dumps import show_lowered
 from mgx_mlir.compiler.environment import watched
+from mgx_mlir.compiler.equal_dims import FUNCTION, equal_dims
 from mgx_mlir.compiler.iree_program import IreeProgram
 from mgx_mlir.compiler.models import program_of
 from mgx_mlir.compiler.options import CompileOptions
@@ -155,7 +155,7 @@ class Compilation:
         self.chosen = variants_of(Signature.of(program.main()))
         self.variants = {v.function: specialised(program, v) for v in self.chosen}
         alike = (
-            alike_dims(program, specialised) if names_dynamic_dims(program, self.options) else None
+            equal_dims(program, specialised) if names_dynamic_dims(program, self.options) else None
         )
         if alike is not None:
             self.chosen += (alike[0],)
@@ -232,7 +232,7 @@ class Compilation:
     def _compiled(
         self, program: ProgramIR, lowered: Lowered, options: BackendOptions
     ) -> tuple[Lowered, Executable]:
-        """Compile, with all kernels in the module where they do not compile apart."""
+        """Compile kernels as separate modules; if that fails, all of them in one module."""
         try:
             return lowered, self.backend.compile_lowered(lowered, options)
         except KernelsLeftOut:

@@ -106,19 +106,19 @@ def program_digest(program: ProgramIR) -> str:
 
 
 @dataclass(frozen=True)
-class Beside:
+class ModelFolder:
     """Folder of the files that belong to a model: its folder, or that of external data."""
 
     folder: str
     name: str
 
     @staticmethod
-    def of(model: ModelSource, options: CompileOptions) -> Beside:
+    def of(model: ModelSource, options: CompileOptions) -> ModelFolder:
         """Return the folder of a model's other files."""
         given = options.importer.get("external_data_path")
         path = os.path.realpath(model) if isinstance(model, str | os.PathLike) else ""
         folder = os.path.realpath(os.fspath(given)) if given else os.path.dirname(path)
-        return Beside(os.fspath(folder), os.path.basename(os.fspath(path)))
+        return ModelFolder(os.fspath(folder), os.path.basename(os.fspath(path)))
 
     def named(self, path: str) -> list[str]:
         """Return a file relative to the model: ["m.onnx", ".npz"] is [model, ".npz"]."""
@@ -141,7 +141,7 @@ def find_program(key: str, options: CompileOptions, model: ModelSource) -> IreeP
         return None
     try:
         if "beside" in found.manifest:
-            place, names = Beside.of(model, options), found.manifest["beside"]
+            place, names = ModelFolder.of(model, options), found.manifest["beside"]
             rows = [(list(n), store.file_digest(place.path(n))) for n in names]
             found = store.get_program(_with_files(key, rows))
             if found is None:
@@ -239,7 +239,7 @@ class Keeping:
             self._job.cancel()
             return
         beside = [read for read in reads.values() if read.path != path]
-        place, modules = Beside.of(model, options), {"main": compiled.executable.key}
+        place, modules = ModelFolder.of(model, options), {"main": compiled.executable.key}
 
         def work(_: background.Job) -> None:
             files = self._digests(beside, place)
@@ -254,7 +254,7 @@ class Keeping:
         background.submit(background.Job(self._name, work))
 
     def _digests(
-        self, files: Sequence[ReadFile], place: Beside
+        self, files: Sequence[ReadFile], place: ModelFolder
     ) -> list[tuple[list[str], str]] | None:
         """Return the names and digests of files that were read; None where one has changed."""
         rows: list[tuple[list[str], str]] = []

@@ -45,7 +45,7 @@ _MAPS = (
     "plan",
     "symbols",
 )  # fields of an Executable; empty ones are written as arrays
-KEPT = 1 << 14  # bytes: literals up to this size stay in the program of a compiled file
+INLINE_BYTES = 1 << 14  # bytes: literals up to this size stay in the program of a compiled file
 Weights = dict[str, memoryview]
 
 
@@ -126,7 +126,7 @@ def without_weights(modules: Tree) -> Tree:
         for node in module["nodes"]:
             literal = node.get("literal")
             data = literal.get("data") if literal else None
-            if isinstance(data, Binary) and len(data) > KEPT:
+            if isinstance(data, Binary) and len(data) > INLINE_BYTES:
                 literal = {"shape": literal["shape"], "bytes": bytes_key(data.data)}
                 node = {**node, "literal": literal}
             nodes.append(node)

@@ -59,8 +59,8 @@ def _prepare() -> None:
         raise TargetError(
             f"the MLIR bindings cannot be loaded: {e}",
             notes=[
-                "only running compiled code works without them; install torch-mlir in the "
-                "version that this package's metadata requires"
+                "without them this package only loads and runs compiled files; to compile, install "
+                "it with its dependencies, not with --no-deps"
             ],
         ) from None
 

@@ -93,12 +93,12 @@ def add(source: str) -> None:
             _import(plugin)
 
 
-def found() -> tuple[Plugin, ...]:
+def all_plugins() -> tuple[Plugin, ...]:
     """List the plugins of the installed packages, sorted, and those added; none is imported."""
     return (*_installed(), *_given)
 
 
-def given() -> tuple[Plugin, ...]:
+def added_plugins() -> tuple[Plugin, ...]:
     """List the plugins that `add` named."""
     return tuple(_given)
 
@@ -133,7 +133,7 @@ def _load() -> None:
             return
         _owner = threading.get_ident()
         try:
-            plugins = found()
+            plugins = all_plugins()
             for name in BUILT_IN if plugins else ():
                 built_in = importlib.import_module(name)
                 getattr(built_in, "load", lambda: None)()
@@ -191,7 +191,7 @@ def import_module(name: str) -> ModuleType:
 def owner(module: str) -> Plugin | None:
     """Return the plugin that a module belongs to, by its top-level package."""
     root = module.partition(".")[0]
-    return next((p for p in found() if p.root == root), None)
+    return next((p for p in all_plugins() if p.root == root), None)
 
 
 def facts() -> list[str]:
@@ -201,7 +201,7 @@ def facts() -> list[str]:
     A plugin installed with `pip install -e` changes without a new version.
     """
     out: list[str] = []
-    for plugin in found():
+    for plugin in all_plugins():
         out.append(f"plugin {plugin.name}={plugin.module} {plugin.package}={plugin.version}")
         out += [_state(plugin.file)] if plugin.file else _sources(plugin.root)
     return out

@@ -145,7 +145,7 @@ def is_multiple(a: int, n: int) -> bool:
     return is_named(a) or is_named(n) or a % n == 0
 
 
-def has_room(extents: Iterable[int], wanted: Iterable[int]) -> bool:
+def can_hold(extents: Iterable[int], wanted: Iterable[int]) -> bool:
     """Return whether no extent of `extents` is 0, or one of `wanted` is 0.
 
     Dynamic ones are checked at run time.

@@ -73,7 +73,7 @@ def _same(b: Builder, x: Value, y: Value, i: int) -> bool:
     return b.probe.same(x, i, y, i)
 
 
-def squares_apart(b: Builder, x: Value, y: Value) -> Value:
+def squared_distances(b: Builder, x: Value, y: Value) -> Value:
     """Return the squared distance of each row of x and each row of y.
 
     It sums squared differences: |x|^2 - 2 x y^T + |y|^2 loses all digits for rows that lie far from

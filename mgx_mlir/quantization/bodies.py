@@ -24,7 +24,7 @@ def values_of(block: ir.Block) -> Iterator[ir.Value]:
                 yield from values_of(body)
 
 
-def why_unseen(value: ir.Value, block: ir.Block) -> str | None:
+def why_not_calibrated(value: ir.Value, block: ir.Block) -> str | None:
     """Return why a body's value cannot become a result, None if it can."""
     inner, branch = block_of(value), False
     while inner != block:

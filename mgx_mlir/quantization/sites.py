@@ -15,7 +15,7 @@ from mgx_mlir.dialects.migraphx.linear import Convolution, Dot
 from mgx_mlir.passes.analysis.repeated import repeated
 from mgx_mlir.passes.analysis.retype import named_ops
 from mgx_mlir.programs.program_ir import ProgramIR, entry_block
-from mgx_mlir.quantization.bodies import values_of, why_unseen
+from mgx_mlir.quantization.bodies import values_of, why_not_calibrated
 
 OPS = ("dot", "convolution")
 Place = int  # index of a value in the order of @main
@@ -124,7 +124,7 @@ def _why_not(
         return "its first operand is constant"
     if x not in places or (literal_of(w) is None and w not in places):
         return "its operands are no tensors of the program's main function"
-    unseen = [why_unseen(v, block) for v in (x, w) if literal_of(v) is None]
+    unseen = [why_not_calibrated(v, block) for v in (x, w) if literal_of(v) is None]
     for why in unseen:
         if why is not None:
             return why

@@ -15,7 +15,7 @@ from mgx_mlir.core.errors import RunError, TargetError
 from mgx_mlir.runtime.buffers import address
 from mgx_mlir.runtime.device import IREE_ERRORS, Device, forget, short
 from mgx_mlir.runtime.gpu_calls import entered
-from mgx_mlir.runtime.gpu_memory import with_room
+from mgx_mlir.runtime.gpu_memory import retry_trimmed
 from mgx_mlir.runtime.gpu_streams import Copies, copy_in
 
 _LEAST = 64  # bytes of the buffer of an empty tensor
@@ -71,7 +71,7 @@ class DeviceTensor:
         allocate = device.hal.allocator.allocate_buffer
         try:
             with entered(device):
-                buffer = with_room(device, lambda: allocate(kind, usage, size))
+                buffer = retry_trimmed(device, lambda: allocate(kind, usage, size))
             view = rt.HalBufferView(buffer, tuple(dims), element_type(_wire(dtype)))
         except IREE_ERRORS as e:
             if interrupts.is_callers(e):

@@ -34,7 +34,7 @@ def stream_synchronize(device: Device, stream: int) -> None:
     call(device, "stream_synchronize", ctypes.c_void_p(stream))
 
 
-def room_at(device: Device, address: int) -> int:
+def allocation_bytes_from(device: Device, address: int) -> int:
     """Return the bytes from an address to the end of its allocation; 0 if the device has none
     there.
     """

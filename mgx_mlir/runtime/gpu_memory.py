@@ -59,7 +59,7 @@ def is_out_of_memory(e: BaseException) -> bool:
     return isinstance(e, MemoryError) or any(name in str(e) for name in _OUT_OF_MEMORY)
 
 
-def with_room(device: Device, allocate: Callable[[], T]) -> T:
+def retry_trimmed(device: Device, allocate: Callable[[], T]) -> T:
     """Return the result of `allocate`; where memory is full, trim it and try once more."""
     try:
         return allocate()
@@ -96,4 +96,4 @@ class Watch:
         self._seen = {sizes}
 
 
-__all__ = ["DeviceMemory", "Watch", "is_out_of_memory", "memory", "trim", "with_room"]
+__all__ = ["DeviceMemory", "Watch", "is_out_of_memory", "memory", "retry_trimmed", "trim"]

@@ -122,7 +122,7 @@ class Recorder:
 
 
 class GraphModule:
-    """A module loaded on a GPU; `run` and `run_on_device` as those of LoadedModule.
+    """A module loaded on a GPU; `run` and `run_on_device` are LoadedModule's.
 
     `recorder.home` is the same GPU opened without a recorder; arguments and results are in its
     memory. `priority`: of the stream that the graph runs on. `is_required`: a program that

@@ -34,7 +34,7 @@ from mgx_mlir.runtime.device_memory import DeviceTensor
 from mgx_mlir.runtime.entries import Choice, Entry, ForSizes
 from mgx_mlir.runtime.gpu_calls import entered
 from mgx_mlir.runtime.gpu_inputs import FromHost, Inputs
-from mgx_mlir.runtime.gpu_memory import trim, with_room
+from mgx_mlir.runtime.gpu_memory import retry_trimmed, trim
 from mgx_mlir.runtime.gpu_streams import wait_for_readers
 from mgx_mlir.runtime.host_memory import add_parameter, drop_old, keep_after_failure
 from mgx_mlir.runtime.lanes import Lanes
@@ -470,7 +470,7 @@ class LoadedModule:
             if self._is_local:
                 lanes.call(entry.function, arguments, results)
             else:
-                with_room(self.device, lambda: lanes.call(entry.function, arguments, results))
+                retry_trimmed(self.device, lambda: lanes.call(entry.function, arguments, results))
         except IREE_ERRORS as e:
             self.fail(entry, arguments, args, held, e)
         del held

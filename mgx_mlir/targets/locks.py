@@ -11,7 +11,7 @@ from pathlib import Path
 from mgx_mlir.core import interrupts
 from mgx_mlir.core.files import read_at
 
-SAID_AFTER = 2.0  # seconds of waiting that are not reported
+REPORTED_AFTER = 2.0  # seconds of waiting that are not reported
 
 
 class Busy(Exception):
@@ -40,7 +40,7 @@ def acquire(
         waited = time.monotonic() - start
         if seconds is not None and waited >= seconds:
             raise Busy(holder_of(fd), waited)
-        if waited > SAID_AFTER:
+        if waited > REPORTED_AFTER:
             holder = holder_of(fd)
             if _is_stopped(holder):
                 raise Stopped(holder, waited)

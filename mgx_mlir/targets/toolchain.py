@@ -48,7 +48,7 @@ def toolchain(kept: Path | None = None) -> str:
         if row["identity"] == now:
             return str(row["digest"])
     found = _digest()
-    if not plugins.found() and _state() == state:
+    if not plugins.all_plugins() and _state() == state:
         with contextlib.suppress(OSError):
             write_own(memo, json.dumps({"identity": now, "digest": found}).encode())
     return found
@@ -85,7 +85,7 @@ def _state() -> tuple[str, str] | None:
 
     None where the digest may depend on other files, or a file is young.
     """
-    if plugins.given() or _finds_elsewhere():
+    if plugins.added_plugins() or _finds_elsewhere():
         return None
     rows = [os.environ.get(plugins.SWITCH, "")]
     places: list[str] = []

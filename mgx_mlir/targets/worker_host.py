@@ -11,6 +11,7 @@ from __future__ import annotations
 import array
 import io
 import os
+import re
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -26,6 +27,14 @@ else:
 Stage, bindings, walk = parts.Stage, parts.bindings, parts.walk
 # an external variant names its own format; this target only makes the back end start
 _EXTERNAL_FLAG = "--iree-rocm-target=gfx942"
+# LLVM's ops whose code calls the C library; IREE expands most of f32 and f16 ahead of them
+_LIBRARY_CALLS = frozenset((
+    "llvm.frem",
+    *(f"llvm.intr.{name}" for name in (
+        "acos", "asin", "atan", "atan2", "cos", "cosh", "exp", "exp10", "exp2", "log", "log10",
+        "log2", "pow", "powi", "sin", "sincos", "sinh", "tan", "tanh",
+    )),
+))  # fmt: skip
 # links IREE's own kernels into one executable
 _LINK = "iree-llvmcpu-link-executables{target=llvm-cpu}"
 _UNLINKED = "executable-targets"  # IREE's phase that its pass over all kernels follows
@@ -53,19 +62,80 @@ def run_to(
 def whole(source: bytes, flags: Sequence[str], *, verify: bool) -> bytes | None:
     """Compile a small module with its kernels; None where it fails.
 
-    Between phases IREE frees its passes, which takes a tenth less time than all phases at once.
+    Between phases IREE frees its passes, which takes a tenth less time than all phases at once. The
+    kernels are linked by `worker_link`.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            return _whole(source, flags, os.path.join(folder, "kernels.o"), verify=verify)
+        except _NotLinked:  # the kernels need more of the C library
+            return _whole(source, flags, None, verify=verify)
+
+
+class _NotLinked(Exception):
+    """The object of a static library cannot be linked."""
+
+
+def _whole(source: bytes, flags: Sequence[str], path: str | None, *, verify: bool) -> bytes | None:
+    """Compile as `whole`. path: for the object of the kernels; None: IREE links them.
+
+    Errors: _NotLinked.
     """
     stage = Stage(source, flags, verify=verify)
     try:
         if not stage.read or not stage.run("", "flow") or not stage.run("flow", _UNLINKED):
             return None
-        if not stage.invocation.execute_text_pass_pipeline(_LINK) or not stage.run(
-            _UNLINKED, "hal"
-        ):
+        if not stage.invocation.execute_text_pass_pipeline(_LINK):
             return None
+        format_ = None if path is None else _write_object(stage.module, path)
+        if not stage.run(_UNLINKED, "hal"):
+            return None
+        if path is not None and format_ is not None:
+            _insert_linked(stage.module, path, format_)
         return _bytecode(stage)
     finally:
         stage.close()
+
+
+def _write_object(module: Any, path: str) -> str | None:
+    """Have IREE write the kernels as a static library's object; return the format of its files.
+
+    None, and nothing is changed, where there is no single executable for IREE's ELF loader, and
+    where its kernels call the C library, which that object lacks.
+    """
+    ir = bindings()
+    variants = walk(ir, module, ["hal.executable.variant"])
+    target = str(variants[0].attributes["target"]) if len(variants) == 1 else ""
+    found = re.match(r'#hal\.executable\.target<"llvm-cpu", "(embedded-elf-\w+)", \{', target)
+    if found is None or walk(ir, module, _LIBRARY_CALLS):
+        return None
+    options = f'link_embedded = false, link_static = true, static_library_output = "{path}", '
+    with module.context:
+        changed = target[: found.end()] + options + target[found.end() :]
+        variants[0].attributes["target"] = ir.Attribute.parse(changed)
+    return found[1]
+
+
+def _insert_linked(module: Any, path: str, format_: str) -> None:
+    """Link the object, and put the file in the place of the library's name. Errors: _NotLinked."""
+    ir = bindings()
+    [binary] = walk(ir, module, ["hal.executable.binary"])
+    with module.context, ir.Location.unknown():
+        name = bytes(memoryview(ir.DenseElementsAttr(binary.attributes["data"])))
+        code = link.linked(path, name.rstrip(b"\0").decode())
+        if code is None:
+            raise _NotLinked
+        _set_data(binary, code, "application/x-elf")
+        binary.attributes["format"] = ir.StringAttr.get(format_)
+
+
+def _set_data(binary: Any, code: bytes, kind: str) -> None:
+    """Set the bytes of a hal.executable.binary. kind: their MIME type."""
+    ir = bindings()
+    data = array.array("b", code)
+    of_bytes = ir.VectorType.get([len(data)], ir.IntegerType.get_signless(8))
+    binary.attributes["data"] = ir.DenseElementsAttr.get(data, type=of_bytes)
+    binary.attributes["mime_type"] = ir.StringAttr.get(kind)
 
 
 def _bytecode(stage: Any) -> bytes | None:
@@ -149,7 +219,6 @@ class Host(parts.Stage):
         if self.start and not self._launch_counted(counts):
             return None
         with self.module.context, ir.Location.unknown():
-            byte = ir.IntegerType.get_signless(8)
             for view in self.module.regions[0].blocks[0].operations:
                 op = view.operation
                 if op.name != "hal.executable":
@@ -158,13 +227,9 @@ class Host(parts.Stage):
                 number = name.removeprefix(parts.LIBRARY)
                 if number == name or not number.isdecimal():
                     continue
-                data = array.array("b", libraries[int(number)])
                 binary = op.regions[0].blocks[0].operations[0].operation
-                binary.attributes["data"] = ir.DenseElementsAttr.get(
-                    data, type=ir.VectorType.get([len(data)], byte)
-                )
                 kind = "application/x-flatbuffers" if self.start else "application/x-elf"
-                binary.attributes["mime_type"] = ir.StringAttr.get(kind)
+                _set_data(binary, libraries[int(number)], kind)
         return _bytecode(self)
 
 

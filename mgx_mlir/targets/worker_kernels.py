@@ -17,7 +17,7 @@ import hashlib
 import importlib
 import io
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -86,7 +86,7 @@ def _layout(accesses: Sequence[str], constants: int) -> str:
     return f"#hal.pipeline.layout<{many}bindings = [{', '.join(each)}], flags = Indirect>"
 
 
-def walk(ir: Any, op: Any, names: Sequence[str]) -> list[Any]:
+def walk(ir: Any, op: Any, names: Collection[str]) -> list[Any]:
     found = []
 
     def visit(inner: Any) -> Any:

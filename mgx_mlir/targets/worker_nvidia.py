@@ -78,7 +78,7 @@ def change(ir: Any, module: Any) -> int:
 
 
 def _without_conditions(ir: Any, function: Any) -> None:
-    """Do what threads of y = 0 or z = 0 do without asking: there are no others."""
+    """Remove conditions y == 0 and z == 0 of thread ids: workgroups are one thread wide there."""
     for op in copies.walk(ir, function, "scf.if"):
         compared = op.operands[0].owner
         if isinstance(compared, ir.Block) or compared.name != "arith.cmpi" or len(op.results):

@@ -87,7 +87,7 @@ class BeamSearch:
             penalised(log_softmax(row), [*prompt, *h.tokens], penalty) + h.score
             for row, h in zip(logits, self.running, strict=True)
         ]).reshape(-1)  # fmt: skip
-        # so many that `count` go on where each sequence may end by each of the tokens for that
+        # enough candidates that `count` remain although any end token may end each sequence
         wanted = max(2, 1 + len(self._ends)) * count
         if wanted > words:
             raise UsageError(f"{count} beams consider {wanted} tokens, and the model has {words}")

@@ -81,7 +81,7 @@ class Group:
 
     def __init__(self, search: BeamSearch, first: Running) -> None:
         self.search, self.first = search, first
-        self.members = [first]  # as `search.running`, once the prompt is computed
+        self.members = [first]  # parallel to `search.running`, once the prompt is computed
         self.reserved = search.beams.count - 1  # slots set aside
 
 
@@ -288,7 +288,7 @@ class Engine:
         running = [s.running for s in self._slots if s.running is not None]
         over = [r for r in running if r.handle.cancelled]
         for r in over:
-            if not r.handle.done:  # as another sequence of its beam search may be
+            if not r.handle.done:  # another sequence of its beam search may be done
                 self._leave(r, "cancelled")
         return bool(gone or over)
 
@@ -370,7 +370,7 @@ class Engine:
             self._search(running.group, logits[None])
 
     def _join(self, running: Running) -> None:
-        """Move a slot to those that decode together."""
+        """Move a slot to the decode batch."""
         self._swap(self._slot_of(running), self._decoding)
         self._decoding += 1
 

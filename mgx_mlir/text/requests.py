@@ -76,7 +76,7 @@ class Request:
             raise UsageError("; ".join(problems))
 
     def _beside_beams(self) -> list[str]:
-        """Return what cannot be asked of a beam search: its tokens are known at the end alone."""
+        """Return errors of options that a beam search excludes: tokens are known at its end."""
         other = {
             "temperature": self.sampling.temperature != 0,
             "stop strings": any(self.stop),

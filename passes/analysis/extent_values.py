@@ -13,7 +13,7 @@ from mgx_mlir.symbolic.expressions import Atom, Expr, Int
 Held = Callable[[Expr], ir.Value | None]
 
 
-class Untold(Exception):
+class UnknownExtent(Exception):
     """No value has the extent."""
 
 
@@ -23,7 +23,7 @@ def extent_of(b: Builder, value: ir.Value, axis: int) -> ir.Value:
 
 
 def value_of(b: Builder, e: Int, held: Held) -> ir.Value:
-    """Return an expression as a 0-d i64 tensor. Raises Untold."""
+    """Return an expression as a 0-d i64 tensor. Raises UnknownExtent."""
     if isinstance(e, int):
         return b.literal(e, INT64)
     total: ir.Value | None = None
@@ -45,7 +45,7 @@ def _value_of_atom(b: Builder, atom: Atom, e: Expr, held: Held) -> ir.Value:
     if found is not None:
         return found
     if atom.kind not in ("floordiv", "pos", "ge", "eq"):
-        raise Untold(f"nothing has the extent {atom}")
+        raise UnknownExtent(f"nothing has the extent {atom}")
     parts = [x for x in atom.arguments if isinstance(x, Expr | int)]
     p = value_of(b, parts[0], held)
     zero = b.literal(0, INT64)

@@ -253,7 +253,7 @@ def tensor_of(e: LoweringContext, v: ir.Value, elements: ElementArray) -> ir.Val
         made = e.barrier(made, [len(values)])
     if elements.ndim == 1:
         return made
-    # not tensor.expand_shape, which is folded into what it reads
+    # tensor.expand_shape would be folded into its operand
     return iree_ops.reshaped(made, kind, [], [])
 
 

@@ -63,8 +63,8 @@ class IndexBuilder:
         return a if _is(b, 1) else self._fold(arith.DivUIOp, a, b, lambda x, y: x // y if y else 0)
 
     def rem(self, a: Index, b: Index) -> Index:
-        """Return a % b of non-negative indices, b > 0."""
-        return 0 if _is(b, 1) else self._fold(arith.RemUIOp, a, b, lambda x, y: x % y)
+        """Return a % b of non-negative indices; 0 for numbers of which b is 0."""
+        return 0 if _is(b, 1) else self._fold(arith.RemUIOp, a, b, lambda x, y: x % y if y else 0)
 
     def min(self, a: Index, b: Index) -> Index:
         """Return the smaller index, as signed numbers."""

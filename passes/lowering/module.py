@@ -29,9 +29,9 @@ from mgx_mlir.hardware.architectures import vendor_of
 from mgx_mlir.hardware.iree_targets import stated_target
 from mgx_mlir.passes.analysis.host_sizes import host_sizes
 from mgx_mlir.passes.lowering import (
-    alike,
     assertions,
     contract,
+    equal_kernels,
     host,
     kernel_region,
     named_kernel,
@@ -103,7 +103,7 @@ class ModuleLowering(LoweringContext):
         o = options
         given = o.target, o.regions, o.arch, o.vector_kernels, o.tiles, o.fast_math
         salt = repr((*given, sorted(select.switched_off()), sorted(o.plainer.items())))
-        self._codes = alike.Codes(options.apart, self._alone, salt)
+        self._codes = equal_kernels.Codes(options.apart, self._alone, salt)
         self._scalars: set[ir.Value] = set()  # scalars in kernels' bodies that become inputs
         self._host_read: set[ir.Value] = set()  # tensors that the host reads, for sizes
 
@@ -181,7 +181,7 @@ class ModuleLowering(LoweringContext):
         ins, outs = argument_types(main), result_types(main)
         self.scope, self.function = Scope(), name
         loops = self.options.target == "cpu" and self.options.vector_kernels
-        self._scalars = alike.own_scalars(entry_block(main)) if loops else set[ir.Value]()
+        self._scalars = equal_kernels.own_scalars(entry_block(main)) if loops else set[ir.Value]()
         with ir.InsertionPoint(self.module.body):
             types = [self.mlir_type(t) for t in ins], [self.mlir_type(t) for t in outs]
             f = func.FuncOp(name, types)
@@ -406,7 +406,7 @@ class ModuleLowering(LoweringContext):
         isa = isa_of(self.options.arch) if self.has_vector_kernels(op) else None
         if isa is None:
             return None
-        what = alike.description(op, body, self.scope.exprs, self.scope.elements)
+        what = equal_kernels.description(op, body, self.scope.exprs, self.scope.elements)
         with self._codes.of(what):
             found = select.lower(self, cpu_rules.KERNELS, KernelSite(op, body, isa), op.opview)
         if found is not None:

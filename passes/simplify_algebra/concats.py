@@ -124,7 +124,7 @@ def _repeated(op: ir.Operation, rw: Rewriter, axis: int) -> ir.Value | NoMatch:
     """Rewrite a concat of values that repeat along an axis together to a repeated concat."""
     out = TensorType.of(op.results[0])
     if not out.is_static:
-        return no_match("run-time dims")
+        return no_match("dims are dynamic")
     sources: list[tuple[ir.Value, Map, list[ir.Operation]]] = []
     kept = {axis}
     for v in op.operands:

@@ -1,4 +1,4 @@
-"""The search of how a program's matrix products are computed: judges, the file, compile."""
+"""The search of how a program's matmuls are computed: judges, the file, compile."""
 
 from __future__ import annotations
 
@@ -18,7 +18,13 @@ from mgx_mlir.compiler.models import read_model
 from mgx_mlir.compiler.tuning import gemm_search
 from mgx_mlir.compiler.tuning.cost_models import by_bound, race
 from mgx_mlir.compiler.tuning.gemm_search import Found, product_kernels, search_products
-from mgx_mlir.compiler.tuning.solutions import Tuning, keep, keep_products, kept_products, solutions
+from mgx_mlir.compiler.tuning.solutions import (
+    Tuning,
+    keep,
+    solutions,
+    store_matmuls,
+    stored_matmuls,
+)
 from mgx_mlir.core.errors import CompileError
 from mgx_mlir.passes.lowering.gpu.matmul.gemm_shape import (
     DOT,
@@ -100,8 +106,8 @@ def test_the_quickest_is_kept_and_not_searched_again(
     found = search_products(program, ARCH, judge, "time")
     assert judge.asked == [3]
     assert found.found[0].tried == dict(zip(choices, (5.0, 4.0, 6.0), strict=True))
-    assert kept_products(ARCH) == {product: choices[1]}
-    assert kept_products("gfx1100") == {}
+    assert stored_matmuls(ARCH) == {product: choices[1]}
+    assert stored_matmuls("gfx1100") == {}
     assert "3 choices, each judged by a GPU's clock" in found.lines()[0]
     assert f"  dot 32x96x64 half_type: 5 us, {choices[1]}: 4 us" in found.lines()
     [[problem, solution]] = json.loads(file.read_text())
@@ -157,18 +163,18 @@ def test_which_is_best() -> None:
 def test_a_bound_does_not_replace_a_time(file: Path) -> None:
     product, other = dot(32, 96, 64), dot(8, 8, 8)
     timed, bound = GemmConfig(None), default(ARCH, product)
-    keep_products(ARCH, {product: (timed, 3.0)}, "time")
-    keep_products(ARCH, {product: (bound, 1.0), other: (bound, inf)}, "bound")
-    assert kept_products(ARCH) == {product: timed, other: bound}
+    store_matmuls(ARCH, {product: (timed, 3.0)}, "time")
+    store_matmuls(ARCH, {product: (bound, 1.0), other: (bound, inf)}, "bound")
+    assert stored_matmuls(ARCH) == {product: timed, other: bound}
     assert json.loads(file.read_text())[1][1]["us"] is None  # JSON has no infinity
-    keep_products(ARCH, {product: (bound, 4.0)}, "time")
-    assert kept_products(ARCH)[product] == bound
+    store_matmuls(ARCH, {product: (bound, 4.0)}, "time")
+    assert stored_matmuls(ARCH)[product] == bound
     # rows of other kinds stay
     problem = {"name": "gpu::program", "problem": {"program": "p"}}
     keep(problem, Tuning(opt_level="O3"))
-    keep_products("gfx1100", {product: (timed, 1.0)}, "time")
+    store_matmuls("gfx1100", {product: (timed, 1.0)}, "time")
     assert solutions() == 4
-    assert kept_products(ARCH)[product] == bound
+    assert stored_matmuls(ARCH)[product] == bound
 
 
 @pytest.mark.parametrize(
@@ -181,23 +187,23 @@ def test_a_bound_does_not_replace_a_time(file: Path) -> None:
 )  # fmt: skip
 def test_rows_of_others(file: Path, row: object) -> None:
     product = dot(32, 96, 64)
-    keep_products(ARCH, {product: (GemmConfig(None), 1.0)}, "bound")
+    store_matmuls(ARCH, {product: (GemmConfig(None), 1.0)}, "bound")
     rows = json.loads(file.read_text())
     file.write_text(json.dumps([row, *rows, [rows[0][0], {"tile": 7, "split": 1}]]))
-    assert kept_products(ARCH) == {product: GemmConfig(None)}
+    assert stored_matmuls(ARCH) == {product: GemmConfig(None)}
     # another version's entry for the same matmul is replaced
-    keep_products(ARCH, {product: (GemmConfig(None), 2.0)}, "bound")
+    store_matmuls(ARCH, {product: (GemmConfig(None), 2.0)}, "bound")
     assert len(json.loads(file.read_text())) == 2
 
 
 def _keep(i: int) -> None:
-    keep_products(ARCH, {dot(i, 8, 8): (GemmConfig(None), 1.0)}, "bound")
+    store_matmuls(ARCH, {dot(i, 8, 8): (GemmConfig(None), 1.0)}, "bound")
 
 
 def test_processes_together() -> None:
     with ProcessPoolExecutor(2) as pool:
         list(pool.map(_keep, range(2, 12)))
-    assert len(kept_products(ARCH)) == 10
+    assert len(stored_matmuls(ARCH)) == 10
 
 
 def test_calls_in_turns() -> None:
@@ -225,9 +231,9 @@ def test_a_compile_searches_without_a_device_and_the_next_one_uses_it(
     found = mgx_mlir.compile(data, target="gpu", arch=ARCH, cache=False, exhaustive_tune=True)
     lines = found.stats.tuning
     assert "1 matmuls on gfx942, 3 choices, each judged by the bound of its code" in lines[0]
-    assert set(kept_products(ARCH)) == {product}
+    assert set(stored_matmuls(ARCH)) == {product}
     two = GemmConfig(MmaSchedule((1, 1, 2), (1, 1, 2), 1))
-    keep_products(ARCH, {product: (two, 1.0)}, "time")
+    store_matmuls(ARCH, {product: (two, 1.0)}, "time")
     later = mgx_mlir.compile(data, target="gpu", arch=ARCH, cache=False)
     assert "1 known matmuls" in later.stats.tuning[0]
     from mgx_mlir.targets.report import gpu_report

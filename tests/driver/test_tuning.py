@@ -161,7 +161,7 @@ def test_inputs_at_the_first_optimal_size() -> None:
 
 
 def product(arch: str = "gfx942", us: float | None = 3.0, judged: str = "time", **more: object):
-    """A row of a matrix product, as keep_products writes it."""
+    """A row of a matmul, as store_matmuls writes it."""
     shape = gemm_shape.GemmShape("dot", "half_type", (64, 64, 64))
     config = gemm_shape.GemmConfig(None, 1)
     key = {
@@ -183,7 +183,7 @@ def test_files_below_are_read_and_one_s_own_counts_first(
     lowest.write_text(json.dumps([[PROBLEM, asdict(slow)], product()]))
     assert solutions.is_kept()
     assert solutions.lookup(PROBLEM) == slow
-    assert len(solutions.kept_products("gfx942")) == 1
+    assert len(solutions.stored_matmuls("gfx942")) == 1
     below.write_text(json.dumps([[PROBLEM, asdict(fast)]]))
     assert solutions.lookup(PROBLEM) == fast
     before = lowest.read_bytes(), below.read_bytes()
@@ -192,7 +192,7 @@ def test_files_below_are_read_and_one_s_own_counts_first(
     assert (lowest.read_bytes(), below.read_bytes()) == before
     lowest.write_text("{")
     with pytest.raises(FileError, match="cannot read the tuning file"):
-        solutions.kept_products("gfx942")
+        solutions.stored_matmuls("gfx942")
 
 
 def test_problems_are_checked_merged_and_converted(

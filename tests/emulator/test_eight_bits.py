@@ -115,7 +115,7 @@ def quantised(kind: str) -> tuple[Any, dict[str, np.ndarray], np.ndarray]:
     ],
 )  # fmt: skip
 def test_nets(kind: str, arch: str, library: Path) -> None:
-    """A kernel for each product with all that is between, on matrix instructions, as `ref` is."""
+    """One kernel for each matmul and the ops between, on matrix instructions; checked by `ref`."""
     program, x, f32 = quantised(kind)
     want = np.asarray(mgx_mlir.compile(program.program_ir, target="ref").run(x)[0])
     with kept_assembly() as assembly:

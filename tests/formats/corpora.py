@@ -391,7 +391,7 @@ def tunings(folder: Path) -> Kind:
 
     problem = {"arch": "gfx942", "compiler": compiler_version(), "m": 128, "n": 128, "k": 64}
     rows = [
-        [{"name": solutions.PRODUCT, "problem": problem}, {"tile": [64, 64, 32], "us": 1.5}],
+        [{"name": solutions.MATMUL, "problem": problem}, {"tile": [64, 64, 32], "us": 1.5}],
         [{"name": "program", "problem": {"x": 1}}, {"threads": 2, "opt_level": "O2"}],
     ]
     path = folder / "tuning.json"
@@ -407,7 +407,7 @@ def tunings(folder: Path) -> Kind:
         os.environ[solutions.VARIABLE] = str(path)
         try:
             solutions.solutions()
-            solutions.kept_products("gfx942")
+            solutions.stored_matmuls("gfx942")
             solutions.lookup({"x": 1})
         finally:
             del os.environ[solutions.VARIABLE]

@@ -16,7 +16,7 @@ def softmax(x: np.ndarray) -> np.ndarray:
     return e / e.sum(-1, keepdims=True)
 
 
-def seen_keys(g: Draws, batch: int, rows: int, keys: int) -> np.ndarray | None:
+def visible_keys(g: Draws, batch: int, rows: int, keys: int) -> np.ndarray | None:
     """A mask of one of the forms; every row sees a key."""
     ends = g.ints(1, keys + 1, batch)
     starts = (ends * g.np.random(batch) * 0.9).astype(np.int32)
@@ -44,7 +44,7 @@ def test_attention(seed: int) -> None:
             a["mask_filter_value"] = -50.0
         x, w = g.floats(batch, rows, 6), g.floats(6, 2 * hidden + values)
         keys = rows + (old or 0)
-        mask = seen_keys(g, batch, rows, keys)
+        mask = visible_keys(g, batch, rows, keys)
         past = None if old is None else g.floats(2, batch, heads, old, size)
         bias = None
         if old is None and g.coin():

@@ -160,7 +160,12 @@ def test_without_a_kernel_in_onnxruntime() -> None:
         (1, 0, (3, 4, 5)),
     ):
         attributes = {"axis": axis, "is_inner_broadcast": inner}
-        cases.append(Case("BiasSoftmax", [data, g.floats(*dims)], attributes, want=bias_softmax))
+        cases += [
+            Case(
+                "BiasSoftmax", [data, g.floats(*dims)], attributes, want=bias_softmax, dynamic=free
+            )
+            for free in ((), (0,))
+        ]
     check(cases)
 
 

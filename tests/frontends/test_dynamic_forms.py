@@ -485,3 +485,12 @@ def test_running_sums_of_extents_and_maxima_of_nothing() -> None:
     )
     sizes = ((1, 1), (2, 5), (9, 3), (0, 4))
     agrees(data, [{"x": np.zeros((n, m, 7), bool), "y": draw(n, m, 3)} for n, m in sizes])
+
+
+@pytest.mark.parametrize("dims", ["N, 3, M", "N, M, 3"])
+def test_matrices_of_which_one_dim_is_known(dims: str) -> None:
+    data = model(f"float[{dims}] x", "float[N] y", "y = Det(x)")
+    program = agrees(data, [{"x": draw(n, 3, 3)} for n in (1, 4)])
+    wrong = draw(1, 3, 2) if dims == "N, 3, M" else draw(1, 2, 3)
+    with pytest.raises(RunError, match="square matrices"):
+        program.run({"x": wrong})

@@ -48,6 +48,12 @@ def elementwise() -> list[Case]:
     for op in ("Softmax", "LogSoftmax", "Hardmax"):
         found += [case(op, f(*d), axis=a, opset=22) for d, a in (((0, 3), 1), ((3, 0), 0))]
         found.append(case(op, f(3, 0), axis=1, opset=22))
+    for op in ("Softmax", "LogSoftmax", "Hardmax"):  # all dims from the axis on are a row
+        forms = (((2, 1, 0, 5), 2), ((0, 3), 1), ((0, 2, 3), 1), ((2, 0, 3), 2))
+        found += [case(op, f(*d), axis=a, opset=12) for d, a in forms]
+    found += [Case("GroupNormalization", [f(*d), f(4), f(4)], {"num_groups": 2}, domain="",
+                   opset=21, want=lambda x, *_, **__: x)  # onnxruntime refuses them
+              for d in ((0, 4, 3), (2, 4, 0), (0, 4, 0))]  # fmt: skip
     found.append(case("Where", np.zeros((0, 3), bool), f(0, 3), f(3), opset=22))
     found.append(case("Clip", f(0, 3), np.float32(0), np.float32(1), opset=22))
     found += [case("Cast", x, to=7, opset=22) for x in (f(0, 3), np.float32(2.5))]

@@ -201,3 +201,26 @@ def test_a_dynamic_batch_is_that_of_the_first_state() -> None:
         program = agrees(data, calls, target, atol=1e-6)
         with pytest.raises(RunError):
             program.run(x=np.zeros((5, 2, 2), np.float32), h=calls[0]["h"])
+
+
+@pytest.mark.parametrize("known", ["x", "lens", "h"])
+@pytest.mark.parametrize("target", ["ref", "cpu"])
+def test_a_batch_that_one_operand_states(known: str, target: str) -> None:
+    rng = np.random.default_rng(0)
+    weights = {n: rng.standard_normal((2, 9, k)) for n, k in (("w", 2), ("r", 3))}
+    of = {n: "2" if n == known else f"b{n}" for n in ("x", "lens", "h")}
+    data = parsed_bytes(
+        f"""(float[t,{of["x"]},2] x, int32[{of["lens"]}] lens, float[d,{of["h"]},k] h)
+        => (float[t,n,m,k] y, float[n,m,k] last)
+        {{ y, last = GRU <hidden_size = 3, direction = "bidirectional"> (x, w, r, , lens, h) }}""",
+        weights,
+        opset=14,
+    )
+    call = {
+        "x": rng.standard_normal((4, 2, 2)).astype(np.float32),
+        "lens": np.array([1, 4], np.int32),
+        "h": rng.standard_normal((2, 2, 3)).astype(np.float32),
+    }
+    program = agrees(data, [call], target, atol=1e-6)
+    with pytest.raises(RunError):
+        program.run(call | {"x": np.zeros((4, 3, 2), np.float32), "lens": np.ones(3, np.int32)})

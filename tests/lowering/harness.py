@@ -28,6 +28,7 @@ from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.programs.interpreter import Interpreter
 from mgx_mlir.programs.lowered import Lowered
 from mgx_mlir.programs.program_ir import ProgramIR
+from tests.support.compiles import module_of
 
 BATCH = 48  # cases in one compile
 
@@ -255,11 +256,9 @@ def execute(lowered: Lowered, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
     """Compile for the host and run once, on inputs that are used in place and must stay."""
     from mgx_mlir.runtime import prepared_calls
     from mgx_mlir.runtime.iree_runtime import LoadedModule
-    from mgx_mlir.targets.child import shared_compiler
 
-    vmfb = shared_compiler().run(lowered.bytecode, compile_flags(), timeout=300).vmfb
     module = LoadedModule(
-        vmfb,
+        module_of(lowered.bytecode, compile_flags()),
         lowered.params,
         inputs=lowered.inputs,
         outputs=lowered.outputs,

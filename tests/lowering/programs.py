@@ -24,6 +24,7 @@ from mgx_mlir.rewrite.passes import run_pipeline
 from mgx_mlir.targets.child import shared_compiler
 from mgx_mlir.targets.flags import cpu_ladder
 from tests.lowering.harness import compile_flags, load_dialect
+from tests.support.compiles import module_of
 
 
 def program_of(build: Callable[..., Sequence[ir.Value]], *types: str) -> ProgramIR:
@@ -155,7 +156,7 @@ def kernels_of(lowered: Lowered) -> int:
 @functools.lru_cache(maxsize=1)
 def _compiled(bytecode: bytes) -> bytes:
     """A module for the host; the last one is kept, for a run on another number of threads."""
-    return shared_compiler().run(bytecode, compile_flags()).vmfb
+    return module_of(bytecode, compile_flags())
 
 
 def execute(lowered: Lowered, inputs: Sequence[np.ndarray], threads: int = 1) -> list[np.ndarray]:

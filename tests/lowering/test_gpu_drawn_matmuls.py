@@ -1,4 +1,4 @@
-"""Products of drawn sizes on GPUs, with what models add to them: each has the tile that was chosen.
+"""Matmuls of drawn sizes on GPUs, with what models add to them: each has the tile that was chosen.
 
 One program a type, since what the compiler refuses or keeps in memory hangs on the kernel alone.
 """

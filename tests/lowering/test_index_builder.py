@@ -20,6 +20,7 @@ FOLDED: dict[str, tuple[Build, int | None]] = {  # None: the value itself
     "a product": (lambda k, x: k.product([1, x, 1]), None),
     "over 1": (lambda k, x: k.div(x, 1), None),
     "over 0": (lambda k, x: k.div(7, 0), 0),
+    "modulo 0": (lambda k, x: k.rem(7, 0), 0),
     "modulo 1": (lambda k, x: k.rem(x, 1), 0),
     "the smaller number": (lambda k, x: k.min(-3, 2), -3),
     "the larger number": (lambda k, x: k.max(-3, 2), 2),

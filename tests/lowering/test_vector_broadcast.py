@@ -50,6 +50,20 @@ def test_every_operand_may_be_one(kind: str) -> None:
             program.run(dict(zip("xyw", (drawn(*d) for d in dims), strict=True)))
 
 
+@pytest.mark.parametrize("dims", ["a,0,b", "0,a,b", "a,b,0", "0,1,a"])
+def test_a_known_extent_of_0(dims: str) -> None:
+    text = f"{HEAD} g (float[{dims}] x, float[c,d,e] y) => (float[n,m,k] z) {{ z = Add(x,y) }}"
+    model = onnx.parser.parse_model(text).SerializeToString()
+    program = mgx_mlir.compile(model, "cpu", cache=False)
+    for a, b in ((1, 1), (1, 3), (2, 1), (2, 3)):
+        own = tuple(int(d) if d.isdigit() else {"a": a, "b": b}[d] for d in dims.split(","))
+        x = np.zeros(own, np.float32)
+        for other in ((1, 1, 1), tuple(2 if d == 1 else d for d in own), own):
+            y = np.zeros(other, np.float32)
+            [z] = program.run({"x": x, "y": y})
+            assert z.shape == (x + y).shape
+
+
 def test_more_rows_than_a_work_group_has() -> None:
     text = f"{HEAD} g (float[a,b] x, float[c,d] y) => (float[n,m] z) {{ z = Add(x,y) }}"
     model = onnx.parser.parse_model(text).SerializeToString()

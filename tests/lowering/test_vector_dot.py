@@ -117,7 +117,7 @@ def _has_pairs() -> bool:
 
 
 class Products(Programs):
-    """Products of drawn matrices in one program."""
+    """Matmuls of drawn matrices in one program."""
 
     def __init__(self, seed: int = 0) -> None:
         super().__init__()

@@ -12,7 +12,7 @@ import pytest
 from onnx import TensorProto, helper
 
 import mgx_mlir
-from tests.support.models import bytes_of
+from tests.support.models import bytes_of, parsed
 
 N = (1, 2, 15, 16, 17, 33)  # around the lanes of processors
 
@@ -112,3 +112,32 @@ def test_what_surrounds_a_turned_tensor() -> None:
         y, z = program.run({"x": x, "w": w})
         np.testing.assert_array_equal(y, (2 * x).transpose(0, 2, 1))
         np.testing.assert_allclose(z, np.exp(2 * x.astype(np.float64)) + w, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("dims", "order"),
+    [
+        ((4096, 64), (1, 0)),
+        ((64, 4096), (1, 0)),
+        ((512, 512), (1, 0)),
+        ((3136, 96), (1, 0)),
+        ((2048, 49), (1, 0)),
+        ((97, 133), (1, 0)),
+        ((3, 520, 65), (0, 2, 1)),
+        ((16, 3, 40), (2, 1, 0)),
+        ((4, 8, 40, 24), (3, 2, 0, 1)),
+        ((2, 4, 33, 64), (3, 2, 0, 1)),
+        ((2, 7, 7, 136), (0, 3, 1, 2)),
+    ],
+)
+@pytest.mark.parametrize("kind", ["float", "float16", "int8"])
+def test_transposes_in_even_tiles(
+    dims: tuple[int, ...], order: tuple[int, ...], kind: str
+) -> None:  # fmt: skip
+    """Tiles and squares that end with a row, or overlap those before; both orders of squares."""
+    rng, types = np.random.default_rng(0), {"float": np.float32}
+    x = rng.integers(-100, 100, dims).astype(types.get(kind, kind))
+    model = parsed(f"""({kind}{list(dims)} x) => ({kind}[] y)
+        {{ y = Transpose <perm = {list(order)}> (x) }}""")
+    [y] = mgx_mlir.compile(model, "cpu").run({"x": x})
+    np.testing.assert_array_equal(y, x.transpose(order))

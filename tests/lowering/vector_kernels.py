@@ -13,8 +13,8 @@ from mgx_mlir.core.context import new_context
 from mgx_mlir.core.ir import func, ir
 from mgx_mlir.core.shapes import DYN
 from mgx_mlir.passes.lowering.scalar import signless
-from mgx_mlir.targets.child import shared_compiler
 from mgx_mlir.targets.flags import cpu_ladder
+from tests.support.compiles import module_of
 
 
 def bytecode(
@@ -57,7 +57,7 @@ def compiled(
 ) -> bytes:
     """The code of such a module; not `fixed`: all dims are dynamic."""
     made = bytecode(build, arrays, list(is_dynamic) or [not fixed] * len(arrays))
-    return shared_compiler().run(made, cpu_ladder(**flags)[0].flags).vmfb
+    return module_of(made, cpu_ladder(**flags)[0].flags)
 
 
 def run(

@@ -166,8 +166,8 @@ def test_another_context_comes_back(fake: Fake) -> None:
 
 
 def test_memory(fake: Fake) -> None:
-    assert gpu_calls.room_at(fake.device, 0x7100) == 4096 - 0x100
-    assert gpu_calls.room_at(fake.device, 0x9000) == 0
+    assert gpu_calls.allocation_bytes_from(fake.device, 0x7100) == 4096 - 0x100
+    assert gpu_calls.allocation_bytes_from(fake.device, 0x9000) == 0
     gpu_calls.copy(fake.device, 0x7000, 0x7800, 16)
     assert fake.said()[-1] == "copy 0x7000 0x7800 16"
     with pytest.raises(RunError, match="cuMemcpyDtoD_v2 failed with status 1: invalid argument"):

@@ -347,26 +347,38 @@ def test_a_small_module_that_a_worker_refuses_is_compiled_by_another_process(
     assert "compiled by another process: input" in caplog.text
 
 
-@pytest.mark.parametrize("undefined", [False, True])
-def test_libraries_are_linked_with_what_their_kernels_call(
-    undefined: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    """The remainder of f32 calls the C library."""
-    if undefined:
-        refusing = tmp_path / "linker"
-        refusing.write_text('#!/bin/sh\ncase "$*" in *defsym*) exit 1;; esac\nexec "$LLD" "$@"\n')
-        refusing.chmod(0o755)
-        monkeypatch.setenv("LLD", str(child.compiler_binary().with_name("iree-lld")))
-        monkeypatch.setenv("IREE_LLVM_EMBEDDED_LINKER_PATH", str(refusing))
+@pytest.mark.parametrize("is_refused", [False, True])
+@pytest.mark.parametrize(
+    ("small", "op", "is_asked"),
+    [(0, "Mod", True), (10**9, "Mod", False), (10**9, "Add", True)],
+    ids=["library", "small module that calls the C library", "small module"],
+)
+def test_kernels_are_linked_with_what_they_call(
+    small: int, op: str, is_asked: bool, is_refused: bool,
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path,
+) -> None:  # fmt: skip
+    """The remainder of f32 calls the C library. A refused object is compiled in IREE's way."""
+    asked = tmp_path / "asked"
+    linker = tmp_path / "linker"
+    status = "exit 1" if is_refused else "true"
+    linker.write_text(
+        f'#!/bin/sh\ncase "$*" in *defsym*) touch {asked}; {status};; esac\nexec "$LLD" "$@"\n'
+    )
+    linker.chmod(0o755)
+    monkeypatch.setenv("LLD", str(child.compiler_binary().with_name("iree-lld")))
+    monkeypatch.setenv("IREE_LLVM_EMBEDDED_LINKER_PATH", str(linker))
     monkeypatch.setattr(child, "_shared", IreeCompiler())
+    monkeypatch.setattr(apart, "SMALL", small)
     g = Graph(4)
     x, y = g.input("x", [40]), g.input("y", [40])
-    g.output(g.op("Mod", x, y, fmod=1), "z", [40])
+    g.output(g.op(op, x, y, **({"fmod": 1} if op == "Mod" else {})), "z", [40])
     made = compiled(g.model().SerializeToString(), cache=False)
-    assert made.executable.via == "workers"
+    assert made.executable.via == ("worker" if small else "workers")
+    assert asked.exists() == is_asked
     rng = np.random.default_rng(6)
     x, y = (rng.uniform(1, 9, 40).astype(np.float32) for _ in range(2))
-    np.testing.assert_array_equal(made.run({"x": x, "y": y})[0], np.fmod(x, y))
+    wanted = np.fmod(x, y) if op == "Mod" else x + y
+    np.testing.assert_array_equal(made.run({"x": x, "y": y})[0], wanted)
     child.shared_compiler().close()
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from mgx_mlir.compiler.tuning.cost_models import CostModel
-from mgx_mlir.compiler.tuning.solutions import keep_products, kept_products, tuning_file
+from mgx_mlir.compiler.tuning.solutions import store_matmuls, stored_matmuls, tuning_file
 from mgx_mlir.core.errors import CompileError
 from mgx_mlir.core.ir import func, ir
 from mgx_mlir.core.literals import is_literal
@@ -117,7 +117,7 @@ def search_products(
     out = ProductSearch(arch, path=tuning_file())
     if arch not in CHIPS:
         return out
-    known = kept_products(arch)
+    known = stored_matmuls(arch)
     kernels = product_kernels(program, arch)
     out.known = sum(p in known for p in kernels)
     limit = max(integer("MIGRAPHX_MLIR_TUNE_LIMIT", CHOICES), 1)
@@ -131,7 +131,7 @@ def search_products(
     ]
     if out.found:
         best = {f.product: (f.best, f.us(f.best)) for f in out.found}
-        out.path = keep_products(arch, best, judged)
+        out.path = store_matmuls(arch, best, judged)
     out.seconds = time.perf_counter() - start
     return out
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from mgx_mlir.compiler.tuning.solutions import PRODUCT, choice_of, read_rows, tuning_of
+from mgx_mlir.compiler.tuning.solutions import MATMUL, choice_of, read_rows, tuning_of
 from mgx_mlir.core.errors import FileError
 from mgx_mlir.core.files import atomic
 
@@ -38,7 +38,7 @@ def kind_of(row: Row) -> str:
     if key.get("name") in PROGRAMS:
         return USABLE if tuning_of(solution) is not None else UNKNOWN
     shape = {k: v for k, v in problem.items() if k not in ("arch", "compiler")}
-    if key.get("name") != PRODUCT or choice_of(solution) is None or shape_from_json(shape) is None:
+    if key.get("name") != MATMUL or choice_of(solution) is None or shape_from_json(shape) is None:
         return UNKNOWN
     return USABLE if problem.get("compiler") == compiler_version() else OTHER
 

@@ -31,7 +31,7 @@ BELOW = "MGX_PROBLEM_CACHES"  # read-only files below the user's own; earlier on
 log = logging.getLogger(__name__)
 LARGEST = 64 << 20  # bytes of a tuning file that is read
 LOCK_WAIT = 30.0  # seconds; a change takes milliseconds
-PRODUCT = "gpu::product"
+MATMUL = "gpu::product"
 
 
 @dataclass(frozen=True)
@@ -176,7 +176,7 @@ def tuning_of(value: object) -> Tuning | None:
     return Tuning(**value) if fits else None
 
 
-def kept_products(arch: str) -> dict[GemmShape, GemmConfig]:
+def stored_matmuls(arch: str) -> dict[GemmShape, GemmConfig]:
     """Return the stored best choice of each matmul for an architecture and this IREE version.
 
     Errors: FileError for a damaged file.
@@ -190,7 +190,7 @@ def kept_products(arch: str) -> dict[GemmShape, GemmConfig]:
     return found
 
 
-def keep_products(
+def store_matmuls(
     arch: str, found: Mapping[GemmShape, tuple[GemmConfig, float | None]], judged: str
 ) -> Path:
     """Write the best choices of matmuls, with their microseconds; return the file's path.
@@ -222,7 +222,7 @@ def _finite(us: float | None) -> float | None:
 def _problem(product: GemmShape, arch: str) -> dict[str, Any]:
     from mgx_mlir.targets.child import compiler_version
 
-    return {"name": PRODUCT, "problem": {"arch": arch, "compiler": compiler_version(),
+    return {"name": MATMUL, "problem": {"arch": arch, "compiler": compiler_version(),
                                          **product.to_json()}}  # fmt: skip
 
 
@@ -232,7 +232,7 @@ def _product(key: object, arch: str) -> GemmShape | None:
     from mgx_mlir.passes.lowering.gpu.matmul.gemm_shape import shape_from_json
     from mgx_mlir.targets.child import compiler_version
 
-    problem = key.get("problem") if isinstance(key, Mapping) and key.get("name") == PRODUCT else 0
+    problem = key.get("problem") if isinstance(key, Mapping) and key.get("name") == MATMUL else 0
     if not isinstance(problem, Mapping):
         return None
     rest = dict(problem)

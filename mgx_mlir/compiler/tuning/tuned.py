@@ -14,7 +14,7 @@ from mgx_mlir.compiler.compile_once import compile_once
 from mgx_mlir.compiler.iree_program import IreeProgram
 from mgx_mlir.compiler.options import CompileOptions
 from mgx_mlir.compiler.sources import HasProgram, ModelSource
-from mgx_mlir.compiler.tuning.solutions import Tuning, is_kept, kept_products, lookup
+from mgx_mlir.compiler.tuning.solutions import Tuning, is_kept, lookup, stored_matmuls
 from mgx_mlir.core.errors import UsageError
 from mgx_mlir.hardware.architectures import vendor_of
 from mgx_mlir.hardware.machine import available_cpus
@@ -38,7 +38,7 @@ def compile_tuned(model: ModelSource, options: CompileOptions) -> IreeProgram:
     if options.target == "gpu":
         if searched:
             lines += _tune_products(model, options)
-        found = kept_products(backend_of(options).arch)
+        found = stored_matmuls(backend_of(options).arch)
         options = replace(options, matmuls=tuple(found.items()))
         lines = lines or describe_products(len(found))
     known = lookup(problem)

@@ -36,16 +36,16 @@ from mgx_mlir.frontends.onnx.inputs import Input, check_names, read_inputs
 from mgx_mlir.frontends.onnx.kinds import Kinds
 from mgx_mlir.frontends.onnx.load import LoadedModel, load_bytes, load_file
 from mgx_mlir.frontends.onnx.node import Node, Scope
-from mgx_mlir.frontends.onnx.ones import Ones
 from mgx_mlir.frontends.onnx.options import OnnxOptions
 from mgx_mlir.frontends.onnx.outputs import declared_types, results, state_groups
 from mgx_mlir.frontends.onnx.outside import make_inputs
 from mgx_mlir.frontends.onnx.registry import OnnxOp, find, oldest, refused
+from mgx_mlir.frontends.onnx.required_sizes import RequiredSizes, Sizes
 from mgx_mlir.frontends.onnx.structures import Texts, TextTable, build
 from mgx_mlir.frontends.onnx.text_graph import take_out
 from mgx_mlir.frontends.onnx.text_plan import TextPlan
 from mgx_mlir.frontends.onnx.texts import as_numbers
-from mgx_mlir.frontends.onnx.told_sizes import Sizes, ToldSizes
+from mgx_mlir.frontends.onnx.unit_axes import UnitAxes
 from mgx_mlir.frontends.problems import NotSupported, Refused
 from mgx_mlir.frontends.program import Parameter
 from mgx_mlir.frontends.values import POISON, Failed, Held, Value, has_failed
@@ -99,7 +99,7 @@ def import_model(model: LoadedModel, options: OnnxOptions | None = None) -> Prog
                 found = reading.program()
             finally:
                 may_help |= reading.has_wrong_branch
-            more = reading.told.more()
+            more = reading.required.more()
             if more is None:
                 return found
             sizes = more
@@ -128,7 +128,7 @@ class Importer(GraphImporter[onnx.NodeProto, Scope]):
         sizes: Sizes | None = None,
     ) -> None:
         super().__init__(model.name, options)
-        self.told = ToldSizes(options, sizes or {})
+        self.required = RequiredSizes(options, sizes or {})
         self.choices = choices or {}
         self.model, self.options = model, options
         self.functions = {
@@ -137,7 +137,7 @@ class Importer(GraphImporter[onnx.NodeProto, Scope]):
         self.inputs: list[Input] = []
         self.tracing = flag("MIGRAPHX_TRACE_ONNX_PARSER")
         self.kinds = Kinds()
-        self.ones = Ones()
+        self.ones = UnitAxes()
         self.text_table = TextTable()
         self._declared: dict[str, TensorType] | None = None
 
@@ -150,7 +150,7 @@ class Importer(GraphImporter[onnx.NodeProto, Scope]):
         if not self.problems:
             check_names(graph, self.options, self.inputs, self.source)
         for i in self.inputs:
-            i.parameters = [self.told.parameter(p) for p in i.parameters]
+            i.parameters = [self.required.parameter(p) for p in i.parameters]
         return [p for i in self.inputs for p in i.parameters]
 
     def outputs(self, arguments: Sequence[Value]) -> list[Held]:
@@ -183,7 +183,7 @@ class Importer(GraphImporter[onnx.NodeProto, Scope]):
                 symbols = [d.symbol if isinstance(d, DynamicDim) else None for d in p.dims]
                 ranges = [(d.min, d.max) if isinstance(d, DynamicDim) else (d, d) for d in p.dims]
                 self.builder.probe.argument(value, symbols, ranges)
-                self.told.argument(p, self.builder.probe.dims(value))
+                self.required.argument(p, self.builder.probe.dims(value))
                 self.kinds.mark(value, p.number)
             if i.value is not None:
                 made = [self.builder.literal(i.value)]
@@ -369,7 +369,7 @@ class Importer(GraphImporter[onnx.NodeProto, Scope]):
         results = outputs_of(op.function(self.builder, node, *inputs, **attributes))
         self.kinds.carry(op, given, inputs, results)
         if not inner:
-            self.told.read(self.builder.probe, op, inputs, attributes)
+            self.required.read(self.builder.probe, op, inputs, attributes)
         for v in results if ones else ():
             if isinstance(v, ir.Value):
                 self.ones.mark(v, ones)

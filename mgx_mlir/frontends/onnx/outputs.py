@@ -13,7 +13,6 @@ from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.core.subbyte_types import BY_ONNX, ELEMENT
 from mgx_mlir.frontends.onnx.inputs import Input
 from mgx_mlir.frontends.onnx.kinds import Kinds
-from mgx_mlir.frontends.onnx.ones import Ones
 from mgx_mlir.frontends.onnx.structures import (
     TENSOR,
     DynamicList,
@@ -24,6 +23,7 @@ from mgx_mlir.frontends.onnx.structures import (
     tensors_of,
 )
 from mgx_mlir.frontends.onnx.tensors import tensor_dtype
+from mgx_mlir.frontends.onnx.unit_axes import UnitAxes
 from mgx_mlir.frontends.values import Held, Value
 from mgx_mlir.programs.groups import ROWS, TensorGroup, set_groups
 from mgx_mlir.programs.program_ir import NAME
@@ -32,7 +32,7 @@ from mgx_mlir.programs.texts import TEXT
 
 
 def results(
-    graph: onnx.GraphProto, outputs: Sequence[Held], kinds: Kinds, ones: Ones
+    graph: onnx.GraphProto, outputs: Sequence[Held], kinds: Kinds, ones: UnitAxes
 ) -> list[tuple[Value, ir.Attribute]]:
     """Return the program's results with their attributes; elements of a list are separate
     results.

@@ -97,7 +97,7 @@ def _none_is_one(b: Builder, v: Value, axes: Axes) -> Value:
     return v
 
 
-def said_by_extents(b: Builder, v: Value, axes: Axes, squeezes: Value) -> Value:
+def checked_extents(b: Builder, v: Value, axes: Axes, squeezes: Value) -> Value:
     """Return v; the run fails unless `squeezes` agrees with v's extents along `axes`."""
     ones = [compare(b, "equal", extent(b, v, a), 1) for a in axes]
     every = some = ones[0]

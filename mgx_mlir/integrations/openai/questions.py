@@ -131,7 +131,7 @@ def _most(fields: Fields, chat: bool) -> int | None:
 
 
 @dataclass(frozen=True)
-class Asked:
+class RequestFields:
     """Fields that the two paths have in different forms."""
 
     prompts: list[list[int]]
@@ -141,7 +141,7 @@ class Asked:
     calls: CallForm | None = None
 
 
-def _completion(fields: Fields, model: TextModel) -> Asked:
+def _completion(fields: Fields, model: TextModel) -> RequestFields:
     fields.only("suffix", "")
     fields.only("best_of", 1)
     logprobs = fields.integer("logprobs", None, 0, _LIKELIEST)
@@ -157,7 +157,7 @@ def _completion(fields: Fields, model: TextModel) -> Asked:
                        param="prompt")  # fmt: skip
     prompts = [list(_tokens(x, model)) for x in texts]
     begins = tuple(model.tokenizer.decode(p) for p in prompts) if echo else ()
-    return Asked(prompts, logprobs, begins)
+    return RequestFields(prompts, logprobs, begins)
 
 
 def _is_tokens(value: object) -> bool:
@@ -178,7 +178,7 @@ def _tokens(value: Any, model: TextModel) -> Sequence[int]:
     return value
 
 
-def _chat(fields: Fields, model: TextModel) -> Asked:
+def _chat(fields: Fields, model: TextModel) -> RequestFields:
     for field, allowed in _OF_CHAT.items():
         fields.only(field, *allowed)
     logprobs = fields.flag("logprobs")
@@ -201,4 +201,4 @@ def _chat(fields: Fields, model: TextModel) -> Asked:
     if found := form or grammar:
         param = "tools" if form is None else "response_format"
         constraint = of_caller(param, lambda: model.grammars.bound(found))
-    return Asked([tokens], count if logprobs else None, constraint=constraint, calls=calls)
+    return RequestFields([tokens], count if logprobs else None, constraint=constraint, calls=calls)

@@ -15,7 +15,7 @@ from mgx_mlir.integrations.serve.http import Handler, HttpLimits, HttpServer
 from mgx_mlir.integrations.serve.metrics import CONTENT_TYPE, Metrics
 from mgx_mlir.integrations.serve.pool import PoolSize
 from mgx_mlir.integrations.serve.pool_server import PoolServer, memory_share
-from mgx_mlir.integrations.v2.bodies import Room
+from mgx_mlir.integrations.v2.bodies import BodyMemory
 from mgx_mlir.integrations.v2.errors import V2Error
 from mgx_mlir.integrations.v2.front import Front, Policy, Response
 
@@ -39,7 +39,7 @@ class ServiceSettings:
 class Server(Handler, Protocol):
     """A server that answers between `open` and `close`."""
 
-    room: Room
+    room: BodyMemory
 
     async def open(self) -> None:
         """Prepare to answer. Errors: MgxError."""

@@ -19,7 +19,7 @@ class _Reading:
         self.size, self.task, self.dropped = 0, asyncio.current_task(), False
 
 
-class Room:
+class BodyMemory:
     """Memory of all bodies, at most `most` bytes; `largest` is the limit of one body.
 
     If a body does not fit, the one that has been read for longest is dropped. So a client that
@@ -67,7 +67,7 @@ class Room:
 
 
 async def read_body(
-    headers: Mapping[str, str], body: AsyncIterator[bytes], limits: Limits, room: Room,
+    headers: Mapping[str, str], body: AsyncIterator[bytes], limits: Limits, room: BodyMemory,
     reading: _Reading,
 ) -> bytes:  # fmt: skip
     """Return a body; stop at the limit.

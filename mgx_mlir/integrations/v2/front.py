@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from mgx_mlir.integrations.v2.bodies import Room, drop, read_body
+from mgx_mlir.integrations.v2.bodies import BodyMemory, drop, read_body
 from mgx_mlir.integrations.v2.errors import V2Error, error_body, error_of
 from mgx_mlir.integrations.v2.messages import Limits
 from mgx_mlir.integrations.v2.origins import Origins, check_type
@@ -49,7 +49,7 @@ class Front:
     """Checks of requests for any path. `waiting` is the number of requests in the queue."""
 
     def __init__(self, policy: Policy) -> None:
-        self.policy, self.waiting, self.room = policy, 0, Room(policy.held)
+        self.policy, self.waiting, self.room = policy, 0, BodyMemory(policy.held)
 
     def refusal(self, error: V2Error) -> Response:
         """Return the answer for an error."""

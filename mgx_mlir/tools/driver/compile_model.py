@@ -71,7 +71,7 @@ def report_times(args: Arguments) -> None:
             say(f"Time of compiling for {compiled.target}:\n{time_table(compiled.stats)}")
 
 
-def run_ahead(compiled: CompiledProgram, arrays: Sequence[np.ndarray]) -> None:
+def limited_first_call(compiled: CompiledProgram, arrays: Sequence[np.ndarray]) -> None:
     """Make one call within the limits; the timed calls after it run in this process without
     limits.
     """

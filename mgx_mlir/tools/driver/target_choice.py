@@ -124,7 +124,7 @@ def choose_target(
     return choice
 
 
-def held_for(held: CompiledProgram | None, choice: TargetChoice) -> CompiledProgram | None:
+def code_for(held: CompiledProgram | None, choice: TargetChoice) -> CompiledProgram | None:
     """Return the compiled program at hand with its code for the chosen architecture."""
     if not isinstance(held, IreeProgram) or held.target != "gpu":
         return held

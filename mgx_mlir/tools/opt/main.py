@@ -162,7 +162,7 @@ def _versions() -> str:
             lines.append(f"{package} {version(package)}")
         except PackageNotFoundError:
             lines.append(f"{package} not installed")
-    lines += [str(plugin) for plugin in plugins.found()]
+    lines += [str(plugin) for plugin in plugins.all_plugins()]
     return "\n".join(lines)
 
 

@@ -52,6 +52,7 @@ OPS = (
     rotary.RULE,
     box_suppression.RULE,
     copies.GATHER,
+    copies.GATHER_BY_TUPLES,
     copies.BORDER,
     nonzero.RULE,
     trees.RULE,

@@ -62,7 +62,7 @@ def _element(value: ir.Value) -> DType:
 
 
 def enter(e: LoweringContext, view: ir.Value, kind: ir.Type) -> ir.Value:
-    """Return the tensor of a view; its run-time extents are what the view has."""
+    """Return the tensor of a buffer view, with the view's dynamic extents."""
     t = ir.RankedTensorType(kind)
     extents = [_dim(view, axis) for axis, d in enumerate(t.shape) if d == DYN]
     return build(

@@ -11,15 +11,15 @@ from collections import Counter
 from collections.abc import Hashable, Sequence
 
 from mgx_mlir.core.ir import ir
-from mgx_mlir.passes.lowering.alike import APART, CODE
 from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import LAUNCH
+from mgx_mlir.passes.lowering.equal_kernels import APART, CODE
 from mgx_mlir.passes.lowering.iree.iree_ops import SEGMENTS, TIED, build, flow_return
 
 
 def outline_kernels(module: ir.Module) -> None:
     """flow.dispatch.workgroups { kernel } -> flow.executable { kernel }, flow.dispatch of it
 
-    Dispatches that share code (alike.CODE) launch the executable of the first.
+    Dispatches that share code (equal_kernels.CODE) launch the executable of the first.
     """
     found = _dispatches(module)
     codes = [op.attributes.get(CODE, i) for i, op in enumerate(found)]

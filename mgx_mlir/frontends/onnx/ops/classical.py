@@ -37,7 +37,7 @@ from mgx_mlir.frontends.onnx.scores import (
 from mgx_mlir.frontends.onnx.structures import Maps, Texts
 from mgx_mlir.frontends.onnx.texts import numbers_of, tensor_of
 from mgx_mlir.frontends.problems import NotSupported
-from mgx_mlir.frontends.products import squares_apart
+from mgx_mlir.frontends.products import squared_distances
 from mgx_mlir.frontends.values import Held, Outputs, Value
 from mgx_mlir.programs.build import Builder
 
@@ -123,7 +123,7 @@ def _kernel(
     """Return the kernel of each row with each support vector."""
     gamma, added, degree = [*(params or []), 0.0, 0.0, 0.0][:3]
     if kind == "RBF":
-        return b.exp(b.mul(squares_apart(b, x, b.literal(vectors)), -gamma))
+        return b.exp(b.mul(squared_distances(b, x, b.literal(vectors)), -gamma))
     dot = matmul_op(b, node, x, b.literal(np.ascontiguousarray(vectors.T)))
     if kind == "LINEAR":
         return dot

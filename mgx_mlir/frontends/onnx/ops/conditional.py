@@ -18,10 +18,10 @@ from mgx_mlir.frontends.onnx.node import Node
 from mgx_mlir.frontends.onnx.ranks import (
     Axes,
     axes_left_out,
+    checked_extents,
     keep_axes,
     outside,
     passed_on,
-    said_by_extents,
     sizes_in,
 )
 from mgx_mlir.frontends.onnx.registry import onnx_op
@@ -132,7 +132,7 @@ def _of_tensors(
             said = b.not_(said) if low else said
             # values separate from the branches': marks belong to the result
             kept = [
-                said_by_extents(b, b.identity(v), a, said) for v, a in zip(whole, axes, strict=True)
+                checked_extents(b, b.identity(v), a, said) for v, a in zip(whole, axes, strict=True)
             ]
             return tuple(node.without_ones(v, a) for v, a in zip(kept, axes, strict=True))
         keep_axes(b, draft.regions, low, axes)

@@ -34,6 +34,7 @@ from mgx_mlir.frontends.onnx.ops.activation import (
 )
 from mgx_mlir.frontends.onnx.ops.conv import ConvAttributes, biased, convolution
 from mgx_mlir.frontends.onnx.ops.linear import gemm_of, matmul
+from mgx_mlir.frontends.onnx.ops.reduce import by_rows
 from mgx_mlir.frontends.onnx.registry import onnx_op, onnx_table
 from mgx_mlir.frontends.problems import NotSupported
 from mgx_mlir.frontends.signatures import Attributes
@@ -207,8 +208,7 @@ def bias_softmax(
     The bias has data's dims from `axis` on. Before `axis` it has data's first dims (inner
     broadcast) or last dims (outer), and 1 elsewhere.
     """
-    dims, own = b.dims(data), b.dims(bias)
-    rank = len(dims)
+    rank, own = len(b.dims(data)), b.dims(bias)
     axis = axis_in(axis, rank)
     missing = rank - len(own)
     if missing < 0:
@@ -220,10 +220,7 @@ def bias_softmax(
     total = b.add(convert(b, data, wide(dtype)), convert(b, bias, wide(dtype)))
     if axis == rank - 1:
         return convert(b, b.softmax(total, axis=axis), dtype)
-    if DYN in dims:
-        raise NotSupported("softmax over several dims, some of them dynamic")
-    rows = b.reshape(total, dims=[math.prod(dims[:axis]), math.prod(dims[axis:])])
-    return convert(b, b.reshape(b.softmax(rows, axis=1), dims=list(dims)), dtype)
+    return convert(b, by_rows(b, total, axis, lambda rows: b.softmax(rows, axis=1)), dtype)
 
 
 # ---- dropout -----------------------------------------------------------------------------------

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
 
 from mgx_mlir.core.dtypes import FLOAT, INT32
 from mgx_mlir.core.errors import ModelError
-from mgx_mlir.core.shapes import DYN
 from mgx_mlir.frontends.helpers import axes_in, axis_in, convert, squeeze, unsqueeze
 from mgx_mlir.frontends.onnx.node import Node
 from mgx_mlir.frontends.onnx.ops.contrib_attention import (
@@ -28,6 +26,7 @@ from mgx_mlir.frontends.onnx.ops.quant import (
     quantized,
     scalar,
 )
+from mgx_mlir.frontends.onnx.ops.reduce import by_rows
 from mgx_mlir.frontends.onnx.registry import onnx_op, onnx_table
 from mgx_mlir.frontends.problems import NotSupported
 from mgx_mlir.frontends.values import Outputs, Value
@@ -127,15 +126,12 @@ def qlinear_softmax(
     on.
     """
     present(y_scale=y_scale, y_zero_point=y_zero)
-    y, dims = real(b, x, x_scale, x_zero), b.dims(x)
-    axis = axis_in(axis, len(dims))
-    if opset >= 13 or axis == len(dims) - 1:
+    y, rank = real(b, x, x_scale, x_zero), len(b.dims(x))
+    axis = axis_in(axis, rank)
+    if opset >= 13 or axis == rank - 1:
         y = b.softmax(y, axis=axis)
-    elif DYN in dims:
-        raise NotSupported("softmax over several dims, some of them dynamic")
     else:
-        rows = b.reshape(y, dims=[math.prod(dims[:axis]), math.prod(dims[axis:])])
-        y = b.reshape(b.softmax(rows, axis=1), dims=list(dims))
+        y = by_rows(b, y, axis, lambda rows: b.softmax(rows, axis=1))
     return stored(b, y, y_scale, y_zero, x)
 
 

@@ -44,7 +44,7 @@ from mgx_mlir.frontends.onnx.ops.sampling import grid_sample
 from mgx_mlir.frontends.onnx.ops.shape import unsqueeze_op
 from mgx_mlir.frontends.onnx.registry import onnx_op, onnx_table
 from mgx_mlir.frontends.problems import NotSupported
-from mgx_mlir.frontends.products import squares_apart
+from mgx_mlir.frontends.products import squared_distances
 from mgx_mlir.frontends.runtime_axes import element, length
 from mgx_mlir.frontends.values import Outputs, Value
 from mgx_mlir.programs.build import Builder
@@ -414,5 +414,5 @@ def cdist(b: Builder, node: Node, x: Value, y: Value, *, metric: str = "sqeuclid
     """Import CDist: the distances between all rows of x and y."""
     if metric not in ("sqeuclidean", "euclidean"):
         raise NotSupported(f"metric {metric}")
-    distance = squares_apart(b, x, y)
+    distance = squared_distances(b, x, y)
     return b.sqrt(distance) if metric == "euclidean" else distance

@@ -7,7 +7,15 @@ import numpy as np
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN, show_dims
 from mgx_mlir.frontends import limits
-from mgx_mlir.frontends.helpers import compare, convert, number, slice_, squeeze, wide
+from mgx_mlir.frontends.helpers import (
+    compare,
+    convert,
+    known_extent,
+    number,
+    slice_,
+    squeeze,
+    wide,
+)
 from mgx_mlir.frontends.onnx.node import Node
 from mgx_mlir.frontends.onnx.registry import onnx_op
 from mgx_mlir.frontends.problems import NotSupported
@@ -26,15 +34,17 @@ def det(b: Builder, node: Node, x: Value) -> Value:
     """
     dims = b.dims(x)
     rank = len(dims)
-    if rank < 2 or dims[-1] != dims[-2]:
+    if rank < 2 or (DYN not in dims[-2:] and dims[-1] != dims[-2]):
         raise ModelError(f"expected square matrices, got dims {show_dims(dims)}")
-    n, dtype = dims[-1], b.dtype(x)
+    n, dtype = max(dims[-2:]), b.dtype(x)  # DYN is below every extent
     if n == DYN:
         raise NotSupported("matrices of dynamic dims")
     if n > _MOST:
         raise NotSupported(f"matrices of more than {_MOST} rows")
-    x = convert(b, x, wide(dtype))
     rows, columns = rank - 2, rank - 1
+    for axis in (rows, columns):
+        x = known_extent(b, x, axis, n, "square matrices")
+    x = convert(b, x, wide(dtype))
     total: Value | None = None
     for left in range(n, 0, -1):
         first = slice_(b, x, [columns], [0], [1])

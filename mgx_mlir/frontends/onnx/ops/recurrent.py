@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
 from mgx_mlir.frontends.bounds import Dim, within
-from mgx_mlir.frontends.helpers import transpose, zeros
+from mgx_mlir.frontends.helpers import known_extent, transpose, zeros
 from mgx_mlir.frontends.onnx.node import Node
 from mgx_mlir.frontends.onnx.registry import onnx_op
 from mgx_mlir.frontends.problems import NotSupported
-from mgx_mlir.frontends.shaping import reshape_known
 from mgx_mlir.frontends.signatures import Attributes
 from mgx_mlir.frontends.values import Value
 from mgx_mlir.programs.build import Builder
@@ -71,6 +70,30 @@ class RecurrentAttributes(Attributes):
     layout: int = 0
 
 
+_BATCH_AXES = (("sequence_lens", 1, 0), ("initial_h", 2, 1), ("initial_c", 3, 1))
+
+
+def _of_one_batch(
+    b: Builder, x: Value, rest: Sequence[Value | None]
+) -> tuple[Value, list[Value | None]]:
+    """Return X and the operands behind R; where one has a known batch, all of them have it."""
+    out, sizes = list(rest), [b.dims(x)[1]]
+    for what, i, axis in _BATCH_AXES:
+        if i < len(out) and (v := out[i]) is not None:
+            if len(b.dims(v)) <= axis:
+                raise ModelError(
+                    f"{what} expected rank {1 if axis == 0 else 3}, got {len(b.dims(v))}"
+                )
+            sizes.append(b.dims(v)[axis])
+    size = max(sizes)  # DYN is below every extent
+    if size == DYN:
+        return x, out
+    for what, i, axis in _BATCH_AXES:
+        if i < len(out) and (v := out[i]) is not None:
+            out[i] = known_extent(b, v, axis, size, what)
+    return known_extent(b, x, 1, size, "a batch"), out
+
+
 def _recurrent(
     b: Builder,
     name: str,
@@ -105,9 +128,8 @@ def _recurrent(
             transpose(b, v, (1, 0, 2)) if i in (2, 3) and v is not None else v
             for i, v in enumerate(rest)
         ]
-    for state in rest[2:4]:  # a dynamic batch has the size of the initial states
-        if state is not None and b.dims(x)[1] == DYN and b.dims(state)[1] != DYN:
-            x = reshape_known(b, x, [0, b.dims(state)[1], 0], False)
+    x, rest = _of_one_batch(b, x, rest)
+    lens = rest[1]
     directions = 2 if direction == "bidirectional" else 1
     found = b.op(
         name,

@@ -9,6 +9,7 @@ import numpy as np
 from mgx_mlir.core.dtypes import DOUBLE, INT64
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
+from mgx_mlir.frontends.extents import reshaped
 from mgx_mlir.frontends.helpers import (
     axis_in,
     convert,
@@ -244,7 +245,7 @@ def by_rows(b: Builder, x: Value, axis: int, function: Callable[[Value], Value])
     rows = function(b.flatten(x, axis=axis))
     if DYN in dims:
         return b.reshape(rows, b.shape(x), allowzero=True)
-    return b.reshape(rows, dims=list(dims)) if len(dims) != 2 or axis != 1 else rows
+    return reshaped(b, rows, dims)
 
 
 _register_softmax("Softmax", "softmax")

@@ -7,8 +7,8 @@ import numpy as np
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.dtypes import BOOL, INT64, UINT8, DType
 from mgx_mlir.core.errors import ModelError
-from mgx_mlir.core.shapes import show_dims
-from mgx_mlir.frontends.helpers import compare, convert, unsqueeze
+from mgx_mlir.core.shapes import DYN, show_dims
+from mgx_mlir.frontends.helpers import compare, convert, known_extent, unsqueeze
 from mgx_mlir.frontends.problems import NotSupported
 from mgx_mlir.frontends.tf.node import Node
 from mgx_mlir.frontends.tf.registry import tf_op
@@ -50,10 +50,11 @@ def bitcast(b: Builder, node: Node, x: Value, *, type: DType) -> Value:
         whole = unsqueeze(b, b.bit_cast(x, target_type=word), [len(b.dims(x))])
         shifted = b.div(whole, b.literal(factors))
         return b.bit_cast(convert(b, shifted, part), target_type=target)
-    if not b.dims(x) or b.dims(x)[-1] != count:
-        raise ModelError(f"the last dim expected {count} elements, got dims {show_dims(b.dims(x))}")
-    pieces = convert(b, b.bit_cast(x, target_type=part), word)
     axis = len(b.dims(x)) - 1
+    if axis < 0 or b.dims(x)[axis] not in (count, DYN):
+        raise ModelError(f"the last dim expected {count} elements, got dims {show_dims(b.dims(x))}")
+    x = known_extent(b, x, axis, count, "elements")
+    pieces = convert(b, b.bit_cast(x, target_type=part), word)
     joined = b.reduce_sum(b.mul(pieces, b.literal(factors)), axes=[axis])
     return b.bit_cast(b.squeeze(joined, axes=[axis]), target_type=target)
 

@@ -242,6 +242,12 @@ def split(b: Builder, node: Node, axis: Value, x: Value, *, num_split: int) -> O
     return split_static(b, x, at, [dims[at] // num_split] * num_split)
 
 
+def _rest_stated(b: Builder, sizes: Value, total: Value) -> Value:
+    """Return run-time sizes with the one that is -1 replaced by what the others leave."""
+    rest = b.sub(total, b.add(b.reduce_sum(sizes, axes=[0]), 1))
+    return b.where(compare(b, "equal", sizes, -1), rest, sizes)
+
+
 @tf_op("SplitV")
 def split_v(
     b: Builder, node: Node, x: Value, sizes: Value, axis: Value, *, num_split: int
@@ -251,7 +257,7 @@ def split_v(
     at = axis_in(node.ints(axis, "split_dim")[0], len(dims))
     known = b.const(sizes)
     if known is None:
-        return split_by(b, x, at, convert(b, sizes, INT64))
+        return split_by(b, x, at, _rest_stated(b, convert(b, sizes, INT64), extent(b, x, at)))
     wanted = [int(s) for s in known.reshape(-1)]
     if len(wanted) != num_split or wanted.count(-1) > 1:
         raise ModelError(f"sizes {wanted} expected {num_split} numbers, at most one of them -1")

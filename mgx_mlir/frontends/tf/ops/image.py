@@ -225,8 +225,9 @@ def image_projective_transform(
     """Import ImageProjectiveTransform: read each result element where its transform points."""
     if interpolation not in ("NEAREST", "BILINEAR"):
         raise ModelError(f"attribute 'interpolation' has unknown value {interpolation}")
-    if len(b.dims(x)) != 4 or b.dims(transforms)[-1:] != (8,):
+    if len(b.dims(x)) != 4 or len(b.dims(transforms)) != 2 or b.dims(transforms)[1] not in (8, DYN):
         raise ModelError("expected images of rank 4 and transforms of 8 numbers")
+    transforms = known_extent(b, transforms, 1, 8, "transforms")
     dtype = b.dtype(x)
     n, height, width, channels = extents(b, x)
     rows, columns = elements(b, size, 2)

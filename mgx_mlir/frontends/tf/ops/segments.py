@@ -9,6 +9,7 @@ import numpy as np
 
 from mgx_mlir.core.dtypes import INT64, DType
 from mgx_mlir.core.errors import ModelError
+from mgx_mlir.core.shapes import DYN
 from mgx_mlir.frontends.extents import (
     Extent,
     elements,
@@ -24,6 +25,7 @@ from mgx_mlir.frontends.helpers import (
     axis_in,
     axis_range,
     compare,
+    concat,
     convert,
     same_extent,
     squeeze,
@@ -73,7 +75,12 @@ def rows_of(b: Builder, ids: Value) -> Extent:
     known = b.const(ids)
     if known is not None:
         return int(known[-1]) + 1 if len(known) else 0
-    return plus(b, squeeze(b, b.slice(ids, axes=[0], starts=[-1], ends=[FAR]), [0]), 1)
+    if b.dims(ids) == (0,):
+        return 0
+    last = b.slice(ids, axes=[0], starts=[-1], ends=[FAR])
+    if b.dims(ids)[0] == DYN:  # no ids at run time: no rows
+        last = b.reduce_max(concat(b, [b.literal([-1], INT64), last], 0), axes=[0])
+    return plus(b, squeeze(b, last, [0]), 1)
 
 
 def _register_segment(name: str) -> None:

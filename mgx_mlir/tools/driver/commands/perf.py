@@ -19,7 +19,7 @@ from mgx_mlir.tools.driver import timing
 from mgx_mlir.tools.driver.arguments import Arguments
 from mgx_mlir.tools.driver.beside_onnxruntime import check_beside, time_beside
 from mgx_mlir.tools.driver.call_times import time_callers, time_calls
-from mgx_mlir.tools.driver.compile_model import compile_model, emit_compiled, run_ahead
+from mgx_mlir.tools.driver.compile_model import compile_model, emit_compiled, limited_first_call
 from mgx_mlir.tools.driver.emit import form_of
 from mgx_mlir.tools.driver.input_data import allocate, check_files
 from mgx_mlir.tools.driver.memory import PeakMemory
@@ -115,7 +115,7 @@ def measure(
     count = args.get("--iterations", 100)
     inputs = allocate(args, model, compiled.signature, input_uses(args, compiled))
     arrays = compiled.signature.check_inputs(inputs)
-    run_ahead(compiled, arrays)
+    limited_first_call(compiled, arrays)
     with step("Running performance report ..."), PeakMemory() as peak:
         calls = time_calls(
             compiled,

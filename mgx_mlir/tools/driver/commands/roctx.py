@@ -16,7 +16,7 @@ from mgx_mlir.core.ir import ir
 from mgx_mlir.runtime.graphs import mark
 from mgx_mlir.runtime.trace_eval import Stepping
 from mgx_mlir.tools.driver.arguments import Arguments
-from mgx_mlir.tools.driver.compile_model import compile_model, emit_compiled, run_ahead
+from mgx_mlir.tools.driver.compile_model import compile_model, emit_compiled, limited_first_call
 from mgx_mlir.tools.driver.emit import form_of
 from mgx_mlir.tools.driver.input_data import allocate
 from mgx_mlir.tools.driver.model import Model
@@ -49,7 +49,7 @@ def run(args: Arguments) -> int:
     compiled.can_mark = choice.target == "gpu"
     inputs = allocate(args, model, compiled.signature, input_uses(args, compiled))
     arrays = compiled.signature.check_inputs(inputs)
-    run_ahead(compiled, arrays)
+    limited_first_call(compiled, arrays)
     with step("Running ..."):
         compiled.execute(arrays)
         started = markers.start("0")

@@ -6,7 +6,7 @@ import sys
 
 from mgx_mlir.tools.driver.arguments import Arguments
 from mgx_mlir.tools.driver.call_times import time_together
-from mgx_mlir.tools.driver.compile_model import compile_model, emit_compiled, run_ahead
+from mgx_mlir.tools.driver.compile_model import compile_model, emit_compiled, limited_first_call
 from mgx_mlir.tools.driver.emit import form_of
 from mgx_mlir.tools.driver.input_data import allocate
 from mgx_mlir.tools.driver.model import Model
@@ -32,7 +32,7 @@ def run(args: Arguments) -> int:
     sys.stdout.write("\n")
     inputs = allocate(args, model, compiled.signature, input_uses(args, compiled))
     arrays = compiled.signature.check_inputs(inputs)
-    run_ahead(compiled, arrays)
+    limited_first_call(compiled, arrays)
     if choice.emulate:
         say(EMULATED)
     with step("Running ..."):

@@ -33,7 +33,7 @@ from mgx_mlir.tools.driver.precision import PRECISIONS, STEPS, tolerances_in
 from mgx_mlir.tools.driver.progress import say, step, working
 from mgx_mlir.tools.driver.read_model import read
 from mgx_mlir.tools.driver.shown import listing
-from mgx_mlir.tools.driver.target_choice import TargetChoice, choose_target, held_for
+from mgx_mlir.tools.driver.target_choice import TargetChoice, choose_target, code_for
 from mgx_mlir.tools.driver.verify_report import (
     conditioning_json,
     failure_lines,
@@ -73,7 +73,7 @@ do. With --json the report is printed, or written to --output, as JSON instead."
 OPTIONS = (*REPORTERS, SIZES, *VERIFY, HELP)
 
 LISTED = 8  # outputs that have a line each without --verbose
-UNTOLD = 2  # exit code "could not": differing outputs may be rounding
+UNDECIDED = 2  # exit code "could not": differing outputs may be rounding
 MODES = ("--per-instruction", "--bisect", "--reduce")
 # options that ask for programs to be printed
 _LISTINGS = ("--verbose", "--migraphx-lines", "--output", "--text-version", "--brief",
@@ -102,7 +102,7 @@ def run(args: Arguments) -> int:
         other = Model(args, args.get("--against"), plain=True)
     held = _held(args)
     choice = choose_target(args, runs=True, held=held, model=model)
-    held = held_for(held, choice)
+    held = code_for(held, choice)
     _check(args, other, choice)
     check_files(args)
     program = read(model)
@@ -134,7 +134,7 @@ def run(args: Arguments) -> int:
     result["ill_conditioned"] = [conditioning_json(c) for c in moves.values()] or None
     if not report:
         _print_outputs(args, model.name, found, got, wanted, reference, sides, moves)
-    status = UNTOLD if moves else 1 if failed else 0
+    status = UNDECIDED if moves else 1 if failed else 0
     mode = args.only_one(*MODES)
     if mode is not None:
         arrays = _arrays(compiled, inputs)
@@ -341,7 +341,7 @@ def _reference(args: Arguments, model: Model) -> Reference:
         return Reference(f"onnxruntime{where}", session.output_names, session.run)
     if "--against" in args:
         read(model)
-    with step("Compiling for ref ..."):
+    with step("Preparing the reference ..."):
         compiled = compile_program(model.program, "ref", ref_double="--ref-use-double" in args)
     if _lists(args):
         sys.stdout.write(listing(args, compiled))

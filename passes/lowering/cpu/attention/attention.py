@@ -17,7 +17,7 @@ from mgx_mlir.passes.lowering.context import LoweringContext
 from mgx_mlir.passes.lowering.cpu.attention.attention_block import Block
 from mgx_mlir.passes.lowering.cpu.attention.attention_heads import SharedHeads, heads_together
 from mgx_mlir.passes.lowering.cpu.attention.attention_rows import rows_one_by_one
-from mgx_mlir.passes.lowering.cpu.attention.attention_site import AttentionSite, room_of_heads
+from mgx_mlir.passes.lowering.cpu.attention.attention_site import AttentionSite, most_head_elements
 from mgx_mlir.passes.lowering.cpu.attention.attention_tiles import QUERIES, TiledBlock, takes
 from mgx_mlir.passes.lowering.cpu.frame import workgroup_builder
 from mgx_mlir.passes.lowering.cpu.frame.isa import ANY, current_isa
@@ -77,7 +77,7 @@ def attention(
     grid = [(groups, heads), (queries, rows)]
     depth = body.index(e, form.depth)
     if not isinstance(depth, int):
-        grid.append((depth, room_of_heads(rows)))
+        grid.append((depth, most_head_elements(rows)))
     return workgroup_builder.dispatch(
         [body.tensors[v] for v in order],
         [(out, t.dtype)],

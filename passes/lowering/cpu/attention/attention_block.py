@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.ir import arith, ir
 from mgx_mlir.passes.analysis.attention_form import KEY_BLOCK, Tile
-from mgx_mlir.passes.lowering.cpu.attention.attention_range import seen_keys
+from mgx_mlir.passes.lowering.cpu.attention.attention_range import visible_keys
 from mgx_mlir.passes.lowering.cpu.attention.attention_site import AttentionSite
 from mgx_mlir.passes.lowering.cpu.frame.elements import narrow, unrounded
 from mgx_mlir.passes.lowering.cpu.frame.exponential import exp
@@ -65,7 +65,7 @@ class Block:
         zero = k.splat(0.0, self.lanes)
         state: list[ir.Value] = [low] * self.vectors + [zero] * self.vectors
         sums = k.empty((self.sum_rows, self.width))
-        first, end = seen_keys(self.site, self.form.rows, self.first, self.site.count)
+        first, end = visible_keys(self.site, self.form.rows, self.first, self.site.count)
         if isinstance(end, int) and isinstance(count, int) and self.block == count:
             state, sums = self.keys(queries, 0, count, state, sums, whole=True)
             return self.store(sums, state[self.vectors :], tile)

@@ -13,7 +13,7 @@ from mgx_mlir.core.ir import arith, ir
 from mgx_mlir.passes.analysis.access_maps import varies_along
 from mgx_mlir.passes.analysis.attention_form import AttentionForm
 from mgx_mlir.passes.analysis.shared_heads import shared_heads
-from mgx_mlir.passes.lowering.cpu.attention.attention_range import mask_of, seen_keys
+from mgx_mlir.passes.lowering.cpu.attention.attention_range import mask_of, visible_keys
 from mgx_mlir.passes.lowering.cpu.attention.attention_rows import INFINITY, Row, risen
 from mgx_mlir.passes.lowering.cpu.attention.attention_site import AttentionSite
 from mgx_mlir.passes.lowering.cpu.frame.exponential import exp
@@ -72,7 +72,7 @@ class SharedHeads:
 
         made = [k.empty((self.count, n)) for n in (lanes, lanes, lanes, self.depth)]
         state = [*k.loop(0, self.count, 1, made, clear), k.empty((self.count, KEYS))]
-        first, end = seen_keys(self.site, self.readers, self.site.first, 1)
+        first, end = visible_keys(self.site, self.readers, self.site.first, 1)
         state = k.loop(
             first, end, KEYS, state,
             lambda start, c: self.block(start, k.min(KEYS, k.sub(end, start)), c),

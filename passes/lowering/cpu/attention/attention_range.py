@@ -35,7 +35,7 @@ def mask_of(form: AttentionForm) -> ir.Value | None:
     return condition
 
 
-def seen_keys(
+def visible_keys(
     site: AttentionSite, readers: RowReaders | None, first: Index, count: Index
 ) -> tuple[Index, Index]:
     """Return a range that contains all keys visible to queries [first, first + count).

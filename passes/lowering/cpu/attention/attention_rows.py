@@ -15,7 +15,7 @@ from mgx_mlir.core import dtypes
 from mgx_mlir.core.ir import arith, ir, vector
 from mgx_mlir.passes.analysis.access_maps import Reader
 from mgx_mlir.passes.analysis.attention_form import RowReaders
-from mgx_mlir.passes.lowering.cpu.attention.attention_range import seen_keys
+from mgx_mlir.passes.lowering.cpu.attention.attention_range import visible_keys
 from mgx_mlir.passes.lowering.cpu.attention.attention_site import AttentionSite
 from mgx_mlir.passes.lowering.cpu.frame.elements import narrow, unrounded
 from mgx_mlir.passes.lowering.cpu.frame.exponential import exp
@@ -90,7 +90,7 @@ class Row:
         weights = k.empty((room,))
         sums = [zero] * self.parts if self.parts is not None else [self.cleared()]
         state = [k.splat(-INFINITY, lanes), zero, *sums, weights]
-        first, end = seen_keys(self.site, self.readers, k.add(self.site.first, self.row), 1)
+        first, end = visible_keys(self.site, self.readers, k.add(self.site.first, self.row), 1)
         if isinstance(keys, int) and one_block:
             state = self.block(first, k.sub(end, first), state)
         else:

@@ -17,7 +17,7 @@ from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import (
 from mgx_mlir.passes.lowering.named_body import NamedBody
 
 
-def room_of_heads(rows: int) -> int:
+def most_head_elements(rows: int) -> int:
     """Return the most elements of a query and of a value that are kept for each of `rows`
     queries where these sizes are dynamic: two thirds of the scratch hold both.
     """
@@ -52,7 +52,7 @@ class AttentionSite:
         self.queries, self.keys = extent(form.queries), extent(form.keys)
         self.width, self.depth = extent(form.width), extent(form.depth)
         self.first_depth: Index = 0
-        self.room = room_of_heads(rows)
+        self.room = most_head_elements(rows)
         if not isinstance(self.depth, int):
             self.first_depth = k.at[2]
             self.depth = k.min(k.sub(self.depth, self.first_depth), self.room)

@@ -85,25 +85,15 @@ def narrow(k: WorkgroupBuilder, x: TypedScalar, dtype: DType, lanes: int) -> Typ
     if dtype is dtypes.BF16:  # equal to scalar.narrow
         isa = current_isa()
         if isa is not None and isa.bf16_round and lanes % isa.lanes == 0:
-            return TypedScalar(_by_instruction(k, isa, x.value, lanes), dtype)
+            return TypedScalar(_by_instruction(k, isa, x.value), dtype)
         x = rounded_bf16(VectorScalars(k, lanes, dtypes.FLOAT, dtypes.FLOAT), x)
     return TypedScalar(arith.TruncFOp(k.vector_type(lanes, dtype), x.value).result, dtype)
 
 
-def _by_instruction(k: WorkgroupBuilder, isa: Isa, x: ir.Value, lanes: int) -> ir.Value:
+def _by_instruction(k: WorkgroupBuilder, isa: Isa, x: ir.Value) -> ir.Value:
     """Return f32 rounded to bf16 by the CPU's instruction, a register at a time."""
-    one, size = k.vector_type(isa.lanes, dtypes.BF16), isa.lanes
-    if lanes == size:
-        return k.intrinsic(isa.bf16_round, one, x)
-    wide, whole = k.vector_type(size, dtypes.FLOAT), None
-    for at in range(0, lanes, size):
-        part = vector.ExtractStridedSliceOp(wide, x, [at], [size], [1]).result
-        part = k.intrinsic(isa.bf16_round, one, part)
-        if whole is not None:
-            part = vector.ShuffleOp(whole, part, list(range(at + size))).result
-        whole = part
-    assert whole is not None
-    return whole
+    one = k.vector_type(isa.lanes, dtypes.BF16)
+    return k.by_registers(isa.lanes, lambda parts: k.intrinsic(isa.bf16_round, one, *parts), x)
 
 
 def unrounded(total: ir.Value) -> TypedScalar:

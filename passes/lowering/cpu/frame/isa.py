@@ -40,6 +40,7 @@ class Isa:
     # looks bytes up among the 16 of each 128 bits, by their low four bits; 0 if the top bit is set
     byte_row: str = ""
     bf16_round: str = ""  # rounds a register of f32 to bf16
+    scale: str = ""  # multiplies f32 by powers of two: to infinity, or to 0
 
     def lanes_of(self, dtype: DType) -> int:
         """Return how many elements of a type are in a register."""
@@ -73,8 +74,10 @@ AVX512 = Isa(
     ((6, 4), (8, 2), (8, 3), (8, 1)),
     dot_tiles=((8, 3), (6, 4), (8, 2), (8, 1)),
     byte_pairs="llvm.x86.avx512.pmaddubs.w.512",
+    turns_squares=True,
     word_dot="llvm.x86.avx512.pmaddw.d.512",
     table="llvm.x86.avx512.permvar.sf.512",
+    scale="llvm.x86.avx512.mask.scalef.ps.512",
 )
 AVX512_VNNI = replace(AVX512, byte_dot="llvm.x86.avx512.vpdpbusd.512")
 AVX512_VBMI = replace(AVX512_VNNI, byte_table="llvm.x86.avx512.vpermi2var.qi.512")

@@ -30,7 +30,7 @@ from mgx_mlir.core import dtypes
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.ir import arith, ir, math, scf, tensor, vector
 from mgx_mlir.core.shapes import DYN
-from mgx_mlir.passes.lowering import alike
+from mgx_mlir.passes.lowering import equal_kernels
 from mgx_mlir.passes.lowering.cpu.frame.dispatch_operands import DispatchOperands, index_constant
 from mgx_mlir.passes.lowering.index_builder import Index, IndexBuilder
 from mgx_mlir.passes.lowering.iree import iree_ops
@@ -285,6 +285,26 @@ class WorkgroupBuilder(IndexBuilder):
             attributes={"intrin": ir.StringAttr.get(name), "op_bundle_sizes": none},
         ).result  # fmt: skip
 
+    def by_registers(
+        self, size: int, make: Callable[[list[ir.Value]], ir.Value], *operands: ir.Value
+    ) -> ir.Value:
+        """Return `make([part of each operand])` of parts of `size` lanes, as one vector."""
+        lanes = ir.VectorType(operands[0].type).shape[0]
+        if lanes == size:
+            return make(list(operands))
+        whole = None
+        for at in range(0, lanes, size):
+            parts: list[ir.Value] = []
+            for x in operands:
+                kind = ir.VectorType.get([size], ir.VectorType(x.type).element_type)
+                parts.append(vector.ExtractStridedSliceOp(kind, x, [at], [size], [1]).result)
+            made = make(parts)
+            if whole is not None:
+                made = vector.ShuffleOp(whole, made, list(range(at + size))).result
+            whole = made
+        assert whole is not None
+        return whole
+
     # ---- control -----------------------------------------------------------------------------
 
     def loop(
@@ -466,7 +486,7 @@ def dispatch(
         "flow.dispatch.workgroups", list(chain(*groups)), types, segments=list(map(len, groups)),
         attributes={LAUNCH: ir.StringAttr.get(_FOR.get()), **tied}, regions=2,
     )  # fmt: skip
-    codes = alike.codes()
+    codes = equal_kernels.codes()
     key = codes.key((outer.described(results, grid, types), bool(updated)))
     number = codes.number(key)
     if number is None:
@@ -476,7 +496,9 @@ def dispatch(
         _build(made, outer, inputs, results, grid, build, updated=bool(updated))
         number = codes.built(key, made, name, known=known)
     if number is not None:
-        made.attributes[alike.CODE] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), number)
+        made.attributes[equal_kernels.CODE] = ir.IntegerAttr.get(
+            ir.IntegerType.get_signless(64), number
+        )
     return list(made.results)
 
 

@@ -240,7 +240,7 @@ class ByteScratch:
 
 
 def _neighbours(rows: Sequence[ir.Value]) -> ir.Value:
-    """Return rows of bytes with those of each column next to each other."""
+    """Return rows of bytes in which the bytes of a column are adjacent."""
     found = list(rows)
     while len(found) > 1:
         half = len(found) // 2

@@ -39,7 +39,7 @@ _LEAST = 1e-30  # smallest largest magnitude: below it the scale would be subnor
 WORK = 1 << 18  # weights from which another dispatch pays off
 
 
-def takes_apart(isa: Isa, form: FewBits | None, depth: Index, columns: Index) -> bool:
+def uses_digits(isa: Isa, form: FewBits | None, depth: Index, columns: Index) -> bool:
     """Return whether few rows are multiplied as digits."""
     if form is None or form.bits != 4:
         return False
@@ -52,7 +52,7 @@ def takes_many(isa: Isa, form: FewBits, rows: Index, depth: Index, columns: Inde
     """Return whether many rows are multiplied as two digits: an instruction adds four products."""
     if not isa.byte_dot or (isinstance(rows, int) and rows < LEAST_ROWS):
         return False
-    return takes_apart(isa, form, depth, columns)
+    return uses_digits(isa, form, depth, columns)
 
 
 def group_of(form: FewBits) -> int:

@@ -39,7 +39,7 @@ from mgx_mlir.passes.lowering.cpu.matmul.digits import (
     TENSORS,
     Digits,
     digits_of,
-    takes_apart,
+    uses_digits,
 )
 from mgx_mlir.passes.lowering.cpu.matmul.few_bits import FEW_ROWS, UNIT, FewBits
 from mgx_mlir.passes.lowering.cpu.matmul.few_bits_panels import WidenedB
@@ -248,7 +248,7 @@ def matmul(
 def in_digits(shape: DotShape, isa: Isa) -> bool:
     """Return whether few rows are multiplied as digits, which includes a single row."""
     few = not isinstance(shape.rows, int) or shape.rows <= FEW_ROWS
-    return few and takes_apart(isa, shape.bits, shape.depth, shape.columns)
+    return few and uses_digits(isa, shape.bits, shape.depth, shape.columns)
 
 
 def _few_at_most(shape: DotShape, isa: Isa) -> int:

@@ -12,7 +12,7 @@ from mgx_mlir.core.ir import ir, vector
 from mgx_mlir.core.records import dataclass
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.dialects.migraphx.axes import axis_of
-from mgx_mlir.dialects.migraphx.indexing import Gather
+from mgx_mlir.dialects.migraphx.indexing import Gather, GatherND
 from mgx_mlir.dialects.migraphx.movement import Pad
 from mgx_mlir.passes.lowering import index, views
 from mgx_mlir.passes.lowering.context import LoweringContext
@@ -43,27 +43,45 @@ _WIDEST_CACHE_ROW = 256  # bytes of a cache's row that are copied by one vector
 # ---- gather: an index tensor says which row --------------------------------------------------
 
 
-def refusal(op: Gather) -> str | None:
+def refusal(op: Gather | GatherND) -> str | None:
     """Return why the kernel does not take an op, None if it does."""
     t, it = TensorType.of(op.data), TensorType.of(op.indices)
-    rest = t.dims[axis_of(op.axis, t.rank) + 1 :]
+    axis, picked = _axes_of(op)
+    rest = t.dims[axis + picked :]
     if t.dtype.is_bool:
         return "it copies bools"
     if 0 in (*t.dims, *it.dims):
         return "it has no elements"
+    if picked == 0:
+        return "it copies its tensor"
     if DYN in rest or prod(rest) >= _LEAST_ROW:
         return None
-    ahead = t.dims[: axis_of(op.axis, t.rank)]
-    if prod(rest) == 1 and (DYN in ahead or prod(ahead) >= _LEAST_SHARED):
+    ahead = t.dims[:axis]
+    if (
+        isinstance(op, Gather)
+        and prod(rest) == 1
+        and (DYN in ahead or prod(ahead) >= _LEAST_SHARED)
+    ):
         return None
     return "its rows are short"
 
 
-def _match_gather(e: LoweringContext, op: Gather) -> Refusal | None:
+def _axes_of(op: Gather | GatherND) -> tuple[int, int]:
+    """Return the first axis that indices select on, and how many they do."""
+    if isinstance(op, Gather):
+        return axis_of(op.axis, TensorType.of(op.data).rank), 1
+    return op.batch_dims, TensorType.of(op.indices).dims[-1]
+
+
+def _match_gather(e: LoweringContext, op: Gather | GatherND) -> Refusal | None:
     reason = refusal(op)
     if number_of(op.data) is not None:
         reason = "its rows have one element"
-    if TensorType.of(op.indices).elements == 1 and e.elements(op.indices) is not None:
+    if (
+        isinstance(op, Gather)
+        and TensorType.of(op.indices).elements == 1
+        and e.elements(op.indices) is not None
+    ):
         reason = "one constant index is a slice"
     return refused(reason)
 
@@ -99,23 +117,71 @@ def _gathered(
     whole = [*own[:axis], *counts, *own[axis + 1 :]]
     if isinstance(inner, int) and inner == 1:
         made = _gathered_elements(e, view, positions, t.dtype, it.dtype, isa)
-        return [e.refine(views.reshaped(e, made, whole), TensorType.of(op.out))]
+    else:
+        rows = _Rows(view.tensor, positions, [outer, count, inner], [extent], it.dtype)
+        made = rows.copied(t.dtype, isa, lambda outer, row: [[row]])
+    return [e.refine(views.reshaped(e, made, whole), TensorType.of(op.out))]
 
-    def body(tile: Tile) -> list[ir.Value]:
-        k, length = tile.k, tile.k.inner(extent)
 
-        def line(row: Line) -> list[ir.Value]:
-            number = k.element(k.inputs[1], [row.at[1]])
-            where = [row.at[0], index.normalized(k, number, length, it.dtype)]
-            copy = lambda: row.copied(k.inputs[0], where, registers=_ROW_REGISTERS)  # noqa: E731
-            return row.unless_empty([length], copy)
+def _gathered_by_tuples(
+    e: LoweringContext, op: GatherND, tensors: Sequence[ir.Value], isa: Isa
+) -> list[ir.Value]:
+    """Build copies of the rows behind the axes that tuples select on; batch axes are ahead."""
+    (data, indices), t, it = tensors, TensorType.of(op.data), TensorType.of(op.indices)
+    (axis, picked), own, counts = _axes_of(op), e.extents(data), e.extents(indices)
+    batch = [a if isinstance(a, int) else b for a, b in zip(own[:axis], counts, strict=False)]
+    between, behind = own[axis : axis + picked], own[axis + picked :]
+    dims = [e.product(batch), e.product(counts[axis:-1]), e.product(behind)]
+    rows = _Rows(
+        views.reshaped(e, data, [dims[0], *between, dims[2]]),
+        views.reshaped(e, indices, [*dims[:2], picked]), dims, between, it.dtype,
+    )  # fmt: skip
+    made = rows.copied(t.dtype, isa, lambda outer, row: [[outer, row, i] for i in range(picked)])
+    whole = [*batch, *counts[axis:-1], *behind]
+    return [e.refine(views.reshaped(e, made, whole), TensorType.of(op.out))]
 
-        return tile.lines(line)
 
-    dims, steps = [outer, count, inner], (1, line_step(count, inner))
-    nest = Nest([view.tensor, positions], dims, [t.dtype], steps, isa.lanes_of(t.dtype), [extent])
-    found = views.reshaped(e, nest.run(body)[0], whole)
-    return [e.refine(found, TensorType.of(op.out))]
+@dataclass(frozen=True)
+class _Rows:
+    """Rows of `source`, [outer, *picked, inner], that numbers of `positions` select."""
+
+    source: ir.Value
+    positions: ir.Value
+    dims: Sequence[Extent]  # extents of the result: outer, count, inner
+    picked: Sequence[Extent]
+    kind: DType  # type of `positions`
+
+    def copied(
+        self, dtype: DType, isa: Isa, places: Callable[[Index, Index], Sequence[Sequence[Index]]]
+    ) -> ir.Value:
+        """Build the copies; places(outer, row): where the numbers of a row are.
+
+        Rows of an empty axis are 0.
+        """
+
+        def body(tile: Tile) -> list[ir.Value]:
+            k, lengths = tile.k, [tile.k.inner(d) for d in self.picked]
+
+            def line(row: Line) -> list[ir.Value]:
+                outer, number = row.at
+                found = [k.element(k.inputs[1], at) for at in places(outer, number)]
+                where = [
+                    index.normalized(k, v, length, self.kind)
+                    for v, length in zip(found, lengths, strict=True)
+                ]
+                copy = lambda: row.copied(  # noqa: E731
+                    k.inputs[0], [outer, *where], registers=_ROW_REGISTERS
+                )
+                return row.unless_empty(lengths, copy)
+
+            return tile.lines(line)
+
+        _, count, inner = self.dims
+        nest = Nest(
+            [self.source, self.positions], self.dims, [dtype], (1, line_step(count, inner)),
+            isa.lanes_of(dtype), self.picked,
+        )  # fmt: skip
+        return nest.run(body)[0]
 
 
 def _gathered_elements(
@@ -165,6 +231,10 @@ GATHER_KERNEL = KernelRule("gather_kernel", (), _match_gather_kernel, _build_gat
 GATHER = KernelRule(
     "gather", (Gather,), lambda e, site: _match_gather(e, site.op),
     lambda e, site, _: _gathered(e, site.op, site.tensors, site.isa),
+)  # fmt: skip
+GATHER_BY_TUPLES = KernelRule(
+    "gather_by_tuples", (GatherND,), lambda e, site: _match_gather(e, site.op),
+    lambda e, site, _: _gathered_by_tuples(e, site.op, site.tensors, site.isa),
 )  # fmt: skip
 
 

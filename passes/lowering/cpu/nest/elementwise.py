@@ -107,7 +107,11 @@ def match_transpose(e: LoweringContext, site: KernelSite) -> transposition.Plan 
         return results
     if len(results) != 1:
         return Refusal(f"it has {len(results)} results")
-    return transposition.match(e, results[0], site.isa)
+    (x,) = results
+    is_half = transposition.square(x.type.dtype) < site.isa.lanes_of(x.type.dtype)
+    if is_half and not isinstance(_short_last(e, x, site.isa), Refusal):
+        return Refusal("two steps fill whole registers")
+    return transposition.match(e, x, site.isa)
 
 
 @dataclass(frozen=True)
@@ -131,17 +135,11 @@ def match_two_steps(e: LoweringContext, site: KernelSite) -> _TwoSteps | Refusal
     if len(results) != 1:
         return Refusal(f"it has {len(results)} results")
     (x,) = results
-    leaf, reads = behind_views(x)
-    extents, at = e.expr_extents(x), [i for i in reads if i is not None]
-    if not isinstance(leaf, Leaf) or len(at) < 3 or not len(at) == len(reads) == len(extents):
-        return Refusal("it is no transpose of three dims or more")
-    short = extents[-1]
-    if not isinstance(short, int) or short >= site.isa.lanes or leaf.type.dtype not in STORED:
-        return Refusal("its last dim is not shorter than a vector")
-    kept = [i for i in range(len(at)) if i != at[-1]]  # the result's dims but the source's last
-    order = [*kept, at[-1]]
-    if at[-1] == len(at) - 1 or at[:-1] == kept:
-        return Refusal("only its last two dims change")
+    found = _short_last(e, x, site.isa)
+    if isinstance(found, Refusal):
+        return found
+    (leaf, at), extents = found, e.expr_extents(x)
+    order = [*(i for i in range(len(at)) if i != at[-1]), at[-1]]
     dims = [extents[i] for i in order]
     entries = tuple(order.index(i) for i in at)
     first = View(x.type.with_dims(x.type.dims[i] for i in order), leaf, entries, dims)
@@ -149,10 +147,27 @@ def match_two_steps(e: LoweringContext, site: KernelSite) -> _TwoSteps | Refusal
     return form if isinstance(form, Refusal) else _TwoSteps(x, form, tuple(order))
 
 
+def _short_last(e: LoweringContext, x: Expr, isa: Isa) -> tuple[Leaf, list[int]] | Refusal:
+    """Return the source of a transpose in two steps, and the result's dim of each of its dims."""
+    leaf, reads = behind_views(x)
+    extents, at = e.expr_extents(x), [i for i in reads if i is not None]
+    if not isinstance(leaf, Leaf) or len(at) < 3 or not len(at) == len(reads) == len(extents):
+        return Refusal("it is no transpose of three dims or more")
+    short = extents[-1]
+    if not isinstance(short, int) or short >= isa.lanes or leaf.type.dtype not in STORED:
+        return Refusal("its last dim is not shorter than a vector")
+    kept = [i for i in range(len(at)) if i != at[-1]]  # the result's dims but the source's last
+    if at[-1] == len(at) - 1 or at[:-1] == kept:
+        return Refusal("only its last two dims change")
+    return leaf, at
+
+
 def build_two_steps(e: LoweringContext, site: KernelSite, plan: _TwoSteps) -> list[ir.Value]:
-    """Build the copy, and the view of it as a tensor."""
+    """Build the copy, then its transpose: in registers, or else by LLVM."""
     made = Leaf(plan.first.results[0].type, plan.first.emit(e)[0])
-    return [e.tensor(View(plan.x.type, made, plan.order, e.expr_extents(plan.x)))]
+    turned = View(plan.x.type, made, plan.order, e.expr_extents(plan.x))
+    second = transposition.match(e, turned, site.isa)
+    return [e.tensor(turned) if isinstance(second, Refusal) else transposition.build(e, second)]
 
 
 class _Form:

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.records import dataclass
 from mgx_mlir.core.shapes import product
 from mgx_mlir.passes.lowering import views
 from mgx_mlir.passes.lowering.context import LoweringContext
-from mgx_mlir.passes.lowering.cpu.frame.axis_view import GROUP_ELEMENTS, sizes_of
+from mgx_mlir.passes.lowering.cpu.frame.axis_view import sizes_of
 from mgx_mlir.passes.lowering.cpu.frame.elements import transposed
 from mgx_mlir.passes.lowering.cpu.frame.isa import Isa
 from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import (
@@ -28,6 +29,7 @@ from mgx_mlir.passes.lowering.select import Refusal
 
 _SQUARES = {1: 16, 2: 8, 4: 8, 8: 4}  # rows of a square at most, by the bytes of an element
 _LONG = 256  # bytes of a tile along the source's last dim, all extents static: lines of the cache
+_TILE = 32 << 10  # bytes of such a tile: source and result stay in the L2 cache, most of it in L1
 _LINE = 64  # bytes, with a dynamic extent: one line of the cache
 _ROWS = 256  # source rows of such a tile: with a cache line of each, half of the L1 cache
 _Carried = list[ir.Value]
@@ -51,9 +53,28 @@ class Plan:
         return self.source[-1]
 
     @property
+    def writes_on(self) -> bool:
+        """Return whether neighbouring squares continue rows of the result, not of the source.
+
+        Lines at distances of a large power of two share few sets of a cache. The side with the
+        larger one is passed over line by line.
+        """
+        if not self.is_static:
+            return False
+        known = [d for d in self.sizes if isinstance(d, int)]
+        place = self.source.index(self.row)
+        read = product([known[n] for n in self.source[place + 1 :]])
+        return _even_part(read) <= _even_part(product(known[self.along + 1 :]))
+
+    @property
     def is_static(self) -> bool:
         """Return whether all extents are numbers."""
         return all(isinstance(d, int) for d in self.sizes)
+
+
+def square(dtype: DType) -> int:
+    """Return the most rows of a square of a type; 1: it is not transposed in registers."""
+    return _SQUARES.get(dtype.size, 1)
 
 
 def match(e: LoweringContext, x: Expr, isa: Isa) -> Plan | Refusal:
@@ -130,6 +151,17 @@ def _row(sizes: Sequence[int], along: int, lanes: int) -> int | None:
     return None
 
 
+def _even_part(n: int) -> int:
+    """Return the largest power of two that divides a number."""
+    return n & -n
+
+
+def _even(extent: int, most: int, lanes: int) -> int:
+    """Return the step of about equal tiles of whole squares, about `most` elements at most."""
+    tiles = -(-extent // max(most, lanes))
+    return min(extent, -(-extent // tiles // lanes) * lanes)
+
+
 def build(e: LoweringContext, plan: Plan) -> ir.Value:
     """Build the transposed tensor."""
     sizes, along, row, dtype = plan.sizes, plan.along, plan.row, plan.leaf.type.dtype
@@ -137,9 +169,8 @@ def build(e: LoweringContext, plan: Plan) -> ir.Value:
     steps = [1] * len(dims)
     if plan.is_static:
         known = [d for d in dims if isinstance(d, int)]
-        steps[along] = min(known[along], _LONG // dtype.size)
-        high = max(plan.lanes, GROUP_ELEMENTS // steps[along] // plan.lanes * plan.lanes)
-        steps[row] = min(known[row], high)
+        steps[along] = _even(known[along], _LONG // dtype.size, plan.lanes)
+        steps[row] = _even(known[row], _TILE // dtype.size // steps[along], plan.lanes)
     else:
         steps[along], steps[row] = _LINE // dtype.size, _ROWS
     lead = [n for n in range(row) if n != along]
@@ -180,8 +211,7 @@ class _Tile:
     def run(self, tile: ir.Value) -> ir.Value:
         """Return the tile with all squares."""
         p = self.plan
-        # static tiles write contiguous vectors, dynamic ones read them
-        outer, inner = (p.along, p.row) if p.is_static else (p.row, p.along)
+        outer, inner = (p.along, p.row) if p.writes_on else (p.row, p.along)
 
         def some(i: Index, is_cut: bool, carried: _Carried) -> _Carried:
             def one(j: Index, also_cut: bool, c: _Carried) -> _Carried:

@@ -53,7 +53,7 @@ class StateCodes:
         self.zero: Vector | None = None  # the code of 0, i32
 
     def of_states(self, states: ir.Value, codes: ir.Value, rows: Index) -> ir.Value:
-        """Return `codes` with those of the states."""
+        """Return `codes` after writing the codes of the states."""
         k, lanes = self.k, self.lanes
         wide = -(-self.hidden // lanes) * lanes
         zero, most, magic = k.splat(0.0, lanes), k.splat(255.0, lanes), k.splat(MAGIC, lanes)

@@ -311,7 +311,7 @@ def bounded_mask(e: LoweringContext, mask: ir.Value, dtype: DType) -> ir.Value:
 
 
 def _follows(op: ir.Operation, form: AttentionForm) -> bool:
-    """Return whether an op computes with the second matmul."""
+    """Return whether an op depends on the result of the second matmul."""
     if is_a(op, Yield):
         return False
     seen = [op]

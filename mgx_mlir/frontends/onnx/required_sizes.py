@@ -24,7 +24,7 @@ Sizes = Mapping[tuple[str, int], int]  # sizes by the name of an input and the d
 Pairs = Iterator[tuple[Int, Int]]
 
 
-class ToldSizes:
+class RequiredSizes:
     """Sizes found in one reading. `known`: sizes of earlier readings."""
 
     def __init__(self, options: OnnxOptions, known: Sizes) -> None:

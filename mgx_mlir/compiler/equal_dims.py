@@ -24,7 +24,7 @@ Specialise = Callable[[ProgramIR, Variant], ProgramIR]
 _READINGS = 3  # times that dims are collected again, after the first
 
 
-class Alike:
+class EqualDims:
     """Dynamic dims of the inputs that are assumed equal, collected in several rounds."""
 
     def __init__(self, signature: Signature) -> None:
@@ -158,12 +158,12 @@ def _chosen(e: Int) -> list[Int]:
     return [e]
 
 
-def alike_dims(program: ProgramIR, specialised: Specialise) -> tuple[Variant, ProgramIR] | None:
+def equal_dims(program: ProgramIR, specialised: Specialise) -> tuple[Variant, ProgramIR] | None:
     """Return the variant for equal dims, and its program, if there is one.
 
     specialised: makes the program of a variant.
     """
-    found = Alike(Signature.of(program.main()))
+    found = EqualDims(Signature.of(program.main()))
     if not found.add(program):
         return None
     variant = found.variant()

@@ -35,7 +35,7 @@ _BY_ROW = frozenset(("LayerNormalization", "LogSoftmax", "Softmax"))
 _OF_ONE_RANK = frozenset(("Conv", "ConvTranspose", "GRU", "Gemm", "LSTM", "RNN"))
 
 
-class Ones:
+class UnitAxes:
     """Axes of extent 1 that a value has only at run time."""
 
     def __init__(self) -> None:

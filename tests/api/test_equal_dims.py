@@ -10,7 +10,7 @@ import onnx.parser
 import pytest
 
 import mgx_mlir
-from mgx_mlir.compiler.alike import FUNCTION
+from mgx_mlir.compiler.equal_dims import FUNCTION
 from mgx_mlir.passes.lowering.cpu.frame.isa import isa_of
 from mgx_mlir.programs.signature import Signature, Variant
 from tests.support.compare import compare

@@ -11,7 +11,7 @@ import pytest
 from mgx_mlir.compiler.models import read_model
 from mgx_mlir.core.context import new_context
 from mgx_mlir.core.ir import ir
-from mgx_mlir.passes.lowering import alike, module
+from mgx_mlir.passes.lowering import equal_kernels, module
 from mgx_mlir.passes.lowering.iree import outline
 from mgx_mlir.passes.lowering.lower import lower_to_linalg
 from mgx_mlir.passes.lowering.options import LowerOptions
@@ -166,13 +166,13 @@ def test_equal_descriptions_are_equal_code(name: str, monkeypatch: pytest.Monkey
         def visit(op: ir.Operation) -> ir.WalkResult:
             if op.name != "flow.dispatch.workgroups":
                 return ir.WalkResult.ADVANCE
-            if alike.CODE in op.attributes:
+            if equal_kernels.CODE in op.attributes:
                 alone = ir.Module.create()
                 with ir.InsertionPoint(alone.body):
                     copy = op.clone()
                     outline._executable("kernel", copy)
                     copy.erase()
-                texts.setdefault(op.attributes[alike.CODE], []).append(str(alone))
+                texts.setdefault(op.attributes[equal_kernels.CODE], []).append(str(alone))
             return ir.WalkResult.SKIP
 
         root.operation.walk(visit)
@@ -181,7 +181,7 @@ def test_equal_descriptions_are_equal_code(name: str, monkeypatch: pytest.Monkey
         assert all(len(set(found)) == 1 for found in shared)
         outline.outline_kernels(root)
 
-    monkeypatch.setattr(alike.Codes, "number", lambda self, key: None)
+    monkeypatch.setattr(equal_kernels.Codes, "number", lambda self, key: None)
     monkeypatch.setattr(module, "outline_kernels", compared)
     lowered(MODELS[name][0])
     assert texts
