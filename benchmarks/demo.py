@@ -102,7 +102,7 @@ class Demo:
         listing = self.driver("compile")  # from the cache
         self.file(".txt").write_text(listing)
         kernels = len(re.findall(r" = cpu::", listing))
-        text = f"{took:.1f} s, {kernels} kernels, from now on cached"
+        text = f"{took:.1f} s, {kernels} kernels, now cached"
         self.step(2, "compile", "cpu", text, "ok")
 
     def verify(self, at: int, against: str, *options: str) -> None:
@@ -115,7 +115,7 @@ class Demo:
         found = json.loads(self.driver("perf", "--json", "--ort", "-n", "5"))
         both = found["onnxruntime"]
         ours, theirs = both["ms"], both["onnxruntime_ms"]
-        text = f"{ours:.3g} ms median, p95 {both['p95_ms']:.3g} ms, {1e3 / ours:.3g} a second"
+        text = f"{ours:.3g} ms median, p95 {both['p95_ms']:.3g} ms, {1e3 / ours:.3g} calls/s"
         self.step(5, "time", "calls in blocks", text)
         text = f"{theirs:.3g} ms median, no ratio: the machine is busy"
         if both["ratio"] is not None:
@@ -142,7 +142,8 @@ class Demo:
         print(f"Files in {os.path.relpath(self.out)}: {made}"[:WIDTH])
         model = os.path.relpath(self.model)
         print(f"Next:  mgx-driver compile {model} --gpu --arch gfx942"[:WIDTH])
-        print(f"       mgx-driver verify {model} --cpu --fp16"[:WIDTH])
+        # not --fp16: values of this model are beyond its range
+        print(f"       mgx-driver verify {model} --cpu --bf16"[:WIDTH])
         print(f"       mgx-driver run {model} --cpu --save-outputs y.npz"[:WIDTH])
         print("       docs/index.md lists the documentation"[:WIDTH])
 

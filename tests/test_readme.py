@@ -73,6 +73,15 @@ def run_readme(home: Path) -> None:
         assert done.stdout.strip()
 
 
+def run_suggestions(screen: str, home: Path) -> None:
+    """Run the commands that the demo suggests at its end."""
+    suggested = re.findall(r"^(?:Next:)? +(mgx-driver .*)$", screen, re.MULTILINE)
+    assert len(suggested) == 3
+    for line in suggested:
+        done = ran(["bash", "-euc", line], home)
+        assert done.returncode == 0, f"{line}\n{done.stdout[-2000:]}{done.stderr}"
+
+
 def test_everything_is_taken_out() -> None:
     assert len(commands()) >= 3
     assert all(line.startswith("mgx-driver ") for line in commands())
@@ -101,6 +110,7 @@ def test_the_demo_fits_a_terminal_and_what_follows_it_runs(tmp_path: Path) -> No
         assert name in lines[8]
         assert (tmp_path / "models" / name).stat().st_size
     run_readme(tmp_path)
+    run_suggestions(done.stdout, tmp_path)
 
 
 @pytest.mark.slow
@@ -114,3 +124,4 @@ def test_the_readme_with_its_own_demo(tmp_path: Path) -> None:
     assert f'["kernels", "{kernels}", ""]' in (tmp_path / "models/resnet50.html").read_text()
     assert re.search(r"slowest: block\d+\.conv\d", done.stdout)
     run_readme(tmp_path)
+    run_suggestions(done.stdout, tmp_path)

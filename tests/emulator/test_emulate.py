@@ -69,7 +69,7 @@ def test_driver_says_what_is_missing(tmp_path: Path) -> None:
     assert "error: the emulator is not built\nnote: looked for libamdhip64.so in" in done.stderr
     done = run([*DRIVER, "run", "--gpu", "--arch", "gfx942", "--test"], tmp_path)
     assert done.returncode == 2
-    assert "note: --emulate needs none to run it" in done.stderr
+    assert "note: with --emulate it runs on the CPU, without a device" in done.stderr
     done = run([*DRIVER, "run", "--cpu", "--emulate", "--test"], tmp_path)
     assert done.returncode == 2
     assert "option '--emulate' is for --gpu, the target is cpu" in done.stderr

@@ -208,6 +208,6 @@ def _check_device() -> None:
             notes=[
                 *filter(None, [why_no_device()]),
                 "mgx-driver compile --gpu needs no device",
-                "--emulate needs none to run it",
+                "with --emulate it runs on the CPU, without a device",
             ],
         )
