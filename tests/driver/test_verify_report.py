@@ -229,6 +229,22 @@ def test_in_smaller_types(driver: Driver, models: Path, flag: str) -> None:
     assert driver("verify", "--ref", models / "mnist.onnx", flag).status == 0
 
 
+def test_values_beyond_f16_are_named(driver: Driver, tmp_path: Path) -> None:
+    """Sums reach 1e8: infinite in f16, while bf16 holds them."""
+    w = np.full((64, 4), 30000, np.float32)
+    path = tmp_path / "large.onnx"
+    nodes = [helper.make_node("Abs", ["x"], ["p"]), helper.make_node("MatMul", ["p", "w"], ["y"])]
+    onnx.save(model_of(nodes, {"x": [2, 64]}, {"y": [2, 4]}, {"w": w}), path)
+    ran = driver("verify", "--cpu", path, "--fp16")
+    assert ran.status == 1
+    assert "note: f16 ends at 65504, the model's values are larger; --bf16 has f32's range" in (
+        ran.errors
+    )
+    ran = driver("verify", "--cpu", path, "--bf16")
+    assert ran.status == 0
+    assert "65504" not in ran.err
+
+
 @pytest.mark.parametrize("flag", ["--int8", "--fp8", "--int4-weights"])
 def test_8_and_4_bits(driver: Driver, models: Path, flag: str) -> None:
     """The target's side is quantised, the reference is the model as it stands."""

@@ -14,7 +14,7 @@ from mgx_mlir.compiler.compile import compile as compile_program
 from mgx_mlir.compiler.compiled import CompiledProgram
 from mgx_mlir.compiler.iree_program import IreeProgram
 from mgx_mlir.core.errors import FileError, UsageError
-from mgx_mlir.debug.compare import Comparison, compare_all
+from mgx_mlir.debug.compare import Comparison, as_array, compare_all
 from mgx_mlir.debug.conditioning import Conditioning
 from mgx_mlir.debug.draws import draws
 from mgx_mlir.debug.tolerances import Tolerances
@@ -155,7 +155,9 @@ def run(args: Arguments) -> int:
     if failed:
         differ = f": {model.name}: {between} differ in {', '.join(failed)} ({limits})"
         _verdict("bad", "FAILED", differ)
-        if mode is None:
+        if _overflowed(args, got, wanted):
+            say("note: f16 ends at 65504, the model's values are larger; --bf16 has f32's range")
+        elif mode is None:
             say(f"note: {_where_to_look(args)}")
         return 1
     if status:
@@ -203,6 +205,25 @@ def _worst(found: Sequence[Comparison]) -> str:
         return ""
     name = max(by_limit, key=lambda n: by_limit[n])
     return f", worst {name} with rms {next(c.rms for c in found if c.name == name):.3g}"
+
+
+def _overflowed(args: Arguments, got: Sequence[Any], wanted: Sequence[Any]) -> bool:
+    """Return whether --fp16 gave NaN or infinities, or the reference is beyond f16's range."""
+
+    def largest(values: Sequence[Any]) -> float:
+        """Return the largest magnitude; NaN or infinity if there is one."""
+        arrays = [a for a in map(as_array, values) if a.dtype.kind == "f" and a.size]
+        return max((float(np.abs(a).max()) for a in arrays), default=0.0, key=_nan_first)
+
+    expected = largest(wanted)
+    limit = float(np.finfo(np.float16).max)
+    return "--fp16" in args and bool(
+        np.isfinite(expected) and (expected > limit or not np.isfinite(largest(got)))
+    )
+
+
+def _nan_first(x: float) -> float:
+    return np.inf if np.isnan(x) else x
 
 
 def _where_to_look(args: Arguments) -> str:
