@@ -125,10 +125,10 @@ choices of its tile, of parts of its depth, and the backend's own. Many are comp
 the judge. Without one (`compile` needs none, and with `--emulate`) it is the bound of the compiled code
 ([AMD GPUs](hip.md#tuning)).
 
-What was searched, and the time of each choice, goes to stderr. The best solution is kept in the tuning file: the one
-that `MIGRAPHX_PROBLEM_CACHE` names, else `tuning.json` in the cache's folder (`mgx-driver env` says where). Its form
-is that of MIGraphX's problem cache, an array of `[{name, problem}, solution]`. Every later compile of the same file
-with the same options takes the solution from there, and says so. To search again, remove the file.
+Each choice and its time are printed on stderr. The best solution is kept in the tuning file: the one that
+`MIGRAPHX_PROBLEM_CACHE` names, else `tuning.json` in the cache's folder (`mgx-driver env` says where). Its form is that
+of MIGraphX's problem cache, an array of `[{name, problem}, solution]`. Every later compile of the same file with the
+same options takes the solution from there, and says so. To search again, remove the file.
 
 | name | problem | solution |
 |---|---|---|
