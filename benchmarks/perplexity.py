@@ -108,7 +108,7 @@ NAMES = {
 
 
 def page(args: argparse.Namespace, count: int, figures: Sequence[tuple[str, str]]) -> str:
-    """The page of the figures."""
+    """Return the page of the figures."""
     options = f"--window {args.window} --most {args.most}"
     kinds = [f"--weights {' '.join(args.weights)}", f"--peers {' '.join(args.peers)}"]
     lines = [
@@ -137,7 +137,7 @@ def page(args: argparse.Namespace, count: int, figures: Sequence[tuple[str, str]
 
 
 def is_figure(value: str) -> bool:
-    """Whether an engine has given a figure, and no message."""
+    """Return whether an engine gave a figure, and no message."""
     return value.replace(".", "", 1).isdigit()
 
 

@@ -206,8 +206,8 @@ def _many_rows() -> float:
     isa = isa_of("host")
     assert isa is not None
     if has_tile_registers():
-        return 8e-6  # by the number
-    return 8e-5 if isa.byte_dot else 4e-7  # by the largest of 32
+        return 8e-6  # parts of the number
+    return 8e-5 if isa.byte_dot else 4e-7  # parts of the largest of 32
 
 
 def test_rows_in_digits_are_the_same_alone() -> None:

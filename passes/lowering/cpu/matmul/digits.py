@@ -74,7 +74,7 @@ class Digits:
 
 
 def digits_of(x: ir.Value, rows: Index, depth: int, form: FewBits, digits: int) -> list[ir.Value]:
-    """Make the dispatch that splits rows [rows, depth] into so many digits."""
+    """Make the dispatch that splits rows [rows, depth] into digits; digits: their number."""
     group = group_of(form)
     count = -(-depth // group)
     factor = -1 if form.zeros is not None else -MIDDLE

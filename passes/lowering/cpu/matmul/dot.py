@@ -297,7 +297,7 @@ class _Loops:
         one = isinstance(self.depth, int) and self.depth <= cut.block
         self.parts = bool(cut.block) and not one
         self.widened: WidenedB | None = None
-        self.digits: dict[int, Digits] = {}  # of rows, by their number of digits
+        self.digits: dict[int, Digits] = {}  # split rows, by the number of digits
         self.b, used = self.second()
         self.stores = Stores(k, epilogue, k.inputs[1 + used :])
 
@@ -422,7 +422,7 @@ lambda r, sums, c: self.stores.stored(sums, spots(r), c),
     def few_rows(self, p: Index, r: Index, high: int, digits: int, carried: Tiles) -> Tiles:
         """Build `high` rows from `r` on, for a panel of few bits that is widened in registers.
 
-        digits: into how many the rows were taken apart, if they were.
+        digits: number of digits of the rows, where they were split.
         """
         assert self.widened is not None
         assert isinstance(self.columns, int)
