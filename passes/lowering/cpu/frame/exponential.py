@@ -29,7 +29,7 @@ COEFFICIENTS = (
 
 OVERFLOW = 88.72283172607422  # the largest f32 with a finite exp in f32
 ENOUGH, NOTHING = 89.0, -104.0  # exp of more is infinity in f32, exp of less is 0
-_ROUNDING = 4  # as the CPU rounds elsewhere
+_ROUNDING = 4  # rounding mode of the instruction: MXCSR's, the CPU's default
 LOG2E_REST = 1.925963033500011e-08  # log2(e) minus its f32 rounding
 TANH_END = 9.0  # tanh of more is 1
 # least relative error on (0, 9], lowest power first
