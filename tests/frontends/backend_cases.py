@@ -8,13 +8,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import ml_dtypes
 import numpy as np
 import onnx
 from onnx import numpy_helper
 
+from mgx_mlir.core.context import new_context
 from mgx_mlir.core.errors import MgxError, UnsupportedModel
+from mgx_mlir.core.ir import ir
+from mgx_mlir.frontends import importer
 from mgx_mlir.frontends.onnx.importer import import_model
 from mgx_mlir.frontends.onnx.load import load_bytes
 from mgx_mlir.programs.interpreter import Interpreter
@@ -113,12 +117,18 @@ def array(value: Any) -> Any:
     return wide.astype(getattr(ml_dtypes, held, None) or np.dtype(held))
 
 
+@functools.cache
+def shared_context() -> ir.Context:
+    """Return the context of all cases: to make one takes as long as to import some."""
+    return new_context()
+
+
 def run(case: Case) -> tuple[str, str]:
     """("passed" | "wrong" | "unsupported" | "failed", why)."""
     try:
         with load_bytes(
             case.model.SerializeToString(), external_data_path=case.folder or None
-        ) as model:
+        ) as model, patch.object(importer, "new_context", shared_context):  # fmt: skip
             program = import_model(model)
     except UnsupportedModel as e:
         return "unsupported", str(e)
