@@ -216,9 +216,14 @@ class Loader:
 
 
 def imported(name: str) -> None:
-    """Import a module; a signal of that time has come when this ends."""
+    """Import a module; a signal of that time has come when this ends.
+
+    One long sleep would go on where another thread takes the signal.
+    """
     importlib.import_module(name)
-    time.sleep(10)
+    end = time.monotonic() + 10
+    while time.monotonic() < end:
+        time.sleep(0.01)
 
 
 @pytest.mark.usefixtures("handler")
