@@ -31,6 +31,7 @@ VERIFIED = (
 # The files that take longest, begun first: one of them begun last would leave the other cores idle.
 LONGEST = (
     "lowering/test_conformance.py",
+    "onnx_backend/test_report.py",
     "passes/test_kernels.py",
     "families/test_families.py",
     "frontends/tf/test_ops.py",

@@ -27,9 +27,9 @@ STEPS: dict[str, list[list[str]]] = {
         # this environment's Python: else pyright looks for packages in the first Python on PATH
         [PYTHON, "-m", "pyright", "--pythonpath", PYTHON],
     ],
-    # lit.main is no script: run as one it does nothing and succeeds
+    # a call of main: lit.main as a script does nothing and succeeds
     "lit": [[PYTHON, "-c", "from lit.main import main; main()", "-s", "-v", "-j2", "lit"]],
-    # a file at a time, in the order of conftest.py
+    # one file at a time for each process, in the order of conftest.py
     "pytest": [
         [PYTHON, "-m", "pytest", "-n", "2", "--dist", "loadfile", "--no-loadscope-reorder"]
     ],
@@ -42,7 +42,7 @@ TIMES = "--times"
 def step(
     name: str, environment: dict[str, str], out: TextIO | None = None
 ) -> tuple[list[str], str]:
-    """Run the commands of a step; those that failed, and how long they took."""
+    """Run the commands of a step; return the failed ones, and the time of all."""
     failed = []
     start = time.perf_counter()
     for command in STEPS[name]:
@@ -67,14 +67,14 @@ def main(wanted: list[str]) -> int:
         print(f"unknown step '{unknown[0]}', expected: {known}", file=sys.stderr)
         return 2
     environment = dict(os.environ, PYTHONPATH=str(ROOT))
-    # hundreds of processes start: without bytecode each takes a second more
+    # bytecode is written: without it each of hundreds of processes takes a second more
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
     names = list(wanted or DEFAULT)
     steps: list[tuple[list[str], str]] = []
     with ThreadPoolExecutor(1) as pool, tempfile.TemporaryFile("w+") as out:
         beside = None
         if "static" in names and len(names) > 1:
-            # pyright has work for one core, for longer than lit: shown behind the others
+            # output comes last: pyright has work for one core, for longer than lit
             names.remove("static")
             beside = pool.submit(step, "static", environment, out)
         steps += [step(name, environment) for name in names]
