@@ -29,7 +29,7 @@ from mgx_mlir.passes.lowering.lower import lower_to_linalg
 from mgx_mlir.passes.lowering.options import LowerOptions
 from tests.lowering.programs import COMPILES, Programs, check, execute, kernels_of
 from tests.lowering.vector_kernels import run
-from tests.support.models import model_of
+from tests.support.models import model_of, parsed
 from tests.support.oracle import ort_session
 
 pytestmark = pytest.mark.skipif(isa_of("host") is None, reason="no vector kernels for this host")
@@ -267,6 +267,44 @@ def test_computed_operands(drawn: Sequence[Batch], both: bool) -> None:
         want = b.want(*arrays[2 * i : 2 * i + 2])
         check(got[2 * i], want, 1e-5, str(b))
         check(got[2 * i + 1], want + 1, 1e-5, str(b))
+
+
+def test_a_computed_panel_is_read_in_place() -> None:
+    """64 columns of AVX-512 lie in memory as they are packed; other columns and orders do not."""
+    batch = {"lead": (12,), "a": (0, 1, 2)}
+    one = loops.DotShape(512, 512, 64, b=(0, 1, 2), **batch)
+    assert loops.plan(one, AVX512).block == 0
+    for other in (
+        loops.DotShape(512, 512, 65, b=(0, 1, 2), **batch),
+        loops.DotShape(512, 512, 64, b=(0, 2, 1), **batch),
+        loops.DotShape(512, 512, 64, b=(1, 0, 2), **batch),
+    ):
+        assert loops.plan(other, AVX512).block > 0
+
+
+def test_what_workgroups_share_is_packed_ahead() -> None:
+    """A kernel of its own packs whole panels that several workgroups read."""
+    for rows, columns, is_ahead in ((1024, 1024, True), (64, 768, False), (1024, 1000, False)):
+        shape = loops.DotShape(rows, 1024, columns, b=(0, 1))
+        assert loops.packs_ahead(shape, loops.plan(shape, AVX512)) is is_ahead
+
+
+@pytest.mark.parametrize(
+    ("dims", "kernels"),
+    [((3, 65, 300, 64), 1), ((0, 130, 513, 64), 1), ((0, 301, 700, 192), 2), ((0, 97, 33, 640), 1)],
+)
+def test_computed_panels(dims: tuple[int, int, int, int], kernels: int) -> None:
+    """In place or packed ahead, with what follows the sums, against float64."""
+    batch, rows, depth, columns = dims
+    lead, rng = [batch] if batch else [], np.random.default_rng(5)
+    x = rng.standard_normal((*lead, rows, depth)).astype(np.float32)
+    w = rng.standard_normal((*lead, depth, columns)).astype(np.float32)
+    model = parsed(f"""(float{list(x.shape)} x, float{list(w.shape)} w) => (float[] y)
+        {{ s = MatMul(x, w) y = Relu(s) }}""")
+    program = mgx_mlir.compile(model, "cpu", threads=1)
+    [y] = program.run({"x": x, "w": w})
+    check(y, np.maximum(x.astype(np.float64) @ w, 0), 1e-5, str(dims))
+    assert len(program.executable.dispatches["main"]) <= kernels
 
 
 @pytest.mark.parametrize("isa", [AVX512, AVX2, NEON], ids=["avx512", "avx2", "neon"])

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.ir import arith, ir
+from mgx_mlir.passes.lowering.cpu.frame.axis_view import line_step
 from mgx_mlir.passes.lowering.cpu.frame.epilogue import Epilogue, Spot, Stores
 from mgx_mlir.passes.lowering.cpu.frame.isa import Isa
 from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import (
@@ -59,6 +60,7 @@ from mgx_mlir.passes.lowering.cpu.matmul.split import (
     parts_of,
     split_rows,
 )
+from mgx_mlir.passes.lowering.cpu.nest.nest import Nest, Tile
 
 GROUPS = 16  # workgroups of a matmul where possible, for 2 to 8 workers
 GROUP_WORK = 1 << 18  # multiply-adds (with few rows: weights) that pay for a workgroup
@@ -100,6 +102,13 @@ class DotShape:
     def packs_bytes(self) -> bool:
         """Return whether the second operand is of computed 8-bit integers."""
         return self.b is not None and self.dtype.is_integer
+
+    def is_one_panel(self, width: int) -> bool:
+        """Return whether the second operand lies in memory as a panel of `width` columns does."""
+        fits = isinstance(self.columns, int) and self.columns == width
+        if self.b is None or self.dtype is not dtypes.FLOAT or not fits:
+            return False
+        return self.b[-2:] == (len(self.lead), len(self.lead) + 1)
 
     @property
     def sums(self) -> DType:
@@ -170,6 +179,8 @@ def _packing(shape: DotShape, isa: Isa, cut: DotPlan) -> DotPlan:
         return cut
     if shape.bits is not None and isinstance(shape.rows, int) and shape.rows <= FEW_ROWS:
         return cut
+    if shape.bits is None and shape.is_one_panel(cut.width):
+        return cut
     room, unit = SCRATCH_BYTES // 4 // cut.width, max(isa.lanes, UNIT)
     if shape.packs_bytes:
         room = ByteScratch.room(isa, cut.width)
@@ -203,6 +214,30 @@ def _tile(rows: int | None, columns: int | None, isa: Isa) -> tuple[int, int]:
     # empty registers would cost memory, as weights are padded to whole panels
     needed = max(-(-columns // isa.lanes), min(t[1] for t in tiles))
     return min((t for t in tiles if t[1] <= needed), key=cost)
+
+
+def packs_ahead(shape: DotShape, cut: DotPlan) -> bool:
+    """Return whether whole panels of a computed operand, which several workgroups would pack for
+    themselves, are packed once by a kernel of their own.
+    """
+    extents = (shape.rows, shape.depth, shape.columns)
+    if shape.b != (0, 1) or shape.lead or shape.dtype is not dtypes.FLOAT or not cut.block:
+        return False
+    if not all(isinstance(d, int) for d in extents):
+        return False
+    rows, _, columns = (d for d in extents if isinstance(d, int))
+    return columns % cut.width == 0 and rows > cut.rows
+
+
+def packed_ahead(b: ir.Value, depth: int, columns: int, width: int, isa: Isa) -> ir.Value:
+    """Build the panels [panel, depth, width] of a computed operand [depth, columns]."""
+    panels = columns // width
+
+    def body(tile: Tile) -> list[ir.Value]:
+        return tile.lines(lambda row: row.copied(tile.k.inputs[0], [row.at[1], row.at[0]]))
+
+    dims, steps = [panels, depth, width], (1, line_step(depth, width))
+    return Nest([b], dims, [dtypes.FLOAT], steps, isa.lanes).run(body)[0]
 
 
 def panels_of(isa: Isa, dtype: DType, width: int, depth: int) -> Panels:

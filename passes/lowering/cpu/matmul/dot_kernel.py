@@ -222,7 +222,15 @@ def build(e: LoweringContext, site: KernelSite, plan: _Plan) -> list[ir.Value]:
         made = _tiled(e, site, shape, x, dot, epilogue, flattened)
         return [views.reshaped(e, v, [*plan.lead, plan.rows, plan.columns]) for v in made]
     cut = loops.plan(shape, isa)
-    if b is not None:
+    if b is not None and loops.packs_ahead(shape, cut):
+        assert isinstance(plan.depth, int)
+        assert isinstance(plan.columns, int)
+        apart = [plan.depth, plan.columns // cut.width, cut.width]
+        source = views.reshaped(e, e.tensor(b.source), apart)
+        second = [loops.packed_ahead(source, plan.depth, plan.columns, cut.width, isa)]
+        shape = replace(shape, b=None)
+        cut = loops.plan(shape, isa)
+    elif b is not None:
         second = [e.tensor(b.source)]
     elif isinstance(dot, BlockedDot):
         second = _few_bits_panels(e, dot, cut.width)
