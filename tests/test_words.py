@@ -106,6 +106,16 @@ def test_sentences_of_pages_are_short() -> None:
     assert not fewer, f"lower the numbers of [long-left] in tests/words.toml: {fewer}"
 
 
+def test_sentences_of_pages_begin_with_a_subject() -> None:
+    first = re.compile(rf"\**({'|'.join(WORDS['page-first'])})\b")
+    found = {
+        str(page.relative_to(ROOT)): bad
+        for page in PAGES
+        if (bad := [s for s in sentences(page.read_text()) if first.match(s)])
+    }
+    assert not found, f"say the noun first: {found}"
+
+
 @pytest.mark.parametrize("term", WORDS["page-terms"])
 def test_terms_of_pages_are_those_of_the_field(term: str) -> None:
     found = {
