@@ -4,7 +4,7 @@
     python benchmarks/gpu_kernels.py MODEL.onnx --emulate gfx942      # here: no time is a GPU's
 
 Each kernel runs by itself in a loop (IREE's benchmarks of executables), so no profiler is needed;
-those of run-time sizes have none. `bound` is of the compiled code (`targets/kernel_time.py`), and
+those of dynamic sizes have none. `bound` is of the compiled code (`targets/kernel_time.py`), and
 `--emulate` says that all times are a processor's. Exit code 0: all models were timed; 1: one was
 not; 2: there is no device.
 """

@@ -117,7 +117,7 @@ def find_transpose_broadcast(op: Transpose, rw: Rewriter) -> Replacement:
     out = TensorType.of(op.out)
     operands = list(view.operation.operands)
     if not out.is_static or len(operands) != 1:
-        return no_match("the broadcast has run-time dims")
+        return no_match("the broadcast has dynamic dims")
     x = operands[0]
     t = TensorType.of(x)
     if is_a(view, Scalar) or t.elements == 1:

@@ -45,7 +45,7 @@ def find_dot_broadcast_rows(op: Dot | QuantDot, rw: Rewriter) -> Replacement:
     if out.rank < 3 or DYN in (a.dims[-1], out.dims[-1]) or a.dims[:-1] != out.dims[:-1]:
         return no_match("rank below 3, or dynamic columns")
     if not (is_solvable(a) and is_solvable(out)):
-        return no_match("an extent of 0, or several run-time dims")
+        return no_match("an extent of 0, or several dynamic dims")
     w = _matrix_below(rw, op.b)
     if w is None:
         return no_match("b is not one broadcast matrix")
@@ -84,7 +84,7 @@ def find_dot_batch(op: Dot, rw: Rewriter) -> Replacement:
     """
     a, b, out = TensorType.of(op.a), TensorType.of(op.b), TensorType.of(op.out)
     if out.rank < 4 or not (a.is_static and b.is_static):
-        return no_match("rank below 4 or run-time dims")
+        return no_match("rank below 4 or dynamic dims")
     if 0 in a.dims or 0 in b.dims:
         return no_match("an extent of 0")
     if all(d % rw.options.aligned == 0 for d in (*a.dims[-2:], b.dims[-1])):
@@ -279,7 +279,7 @@ def find_reshape_pair(op: Op, rw: Rewriter) -> Replacement:
     """reshape(reshape(x)) -> reshape(x)"""
     out = TensorType.of(op.out)
     if not is_solvable(out):
-        return no_match("an extent of 0, or several run-time dims")
+        return no_match("an extent of 0, or several dynamic dims")
     x = op.operation.operands[0]
     inner = rw.defining(x, Reshape, Squeeze, Unsqueeze, Flatten)
     if inner is None:

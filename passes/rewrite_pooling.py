@@ -57,7 +57,7 @@ def replace_dilations_with_gather_pooling(op: Pooling, rw: Rewriter) -> Replacem
     if op.dyn_global or all(d == 1 for d in op.dilations):
         return no_match("it has no dilations")
     if not (t.is_known and out.is_known):
-        return no_match("{} has run-time dims", t)
+        return no_match("{} has dynamic dims", t)
     lengths: list[int] = list(op.lengths)
     stride: list[int] = list(op.stride)
     dilations: list[int] = list(op.dilations)

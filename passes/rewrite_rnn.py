@@ -221,7 +221,7 @@ def _network(op: Op, rw: Rewriter, gates: int, functions: int) -> _Network | NoM
     for name in ("weights", "recurrence", "bias", "peephole"):
         v = getattr(op, name, None)
         if v is not None and not TensorType.of(v).is_static:
-            return no_match("weights have run-time dims: {}", TensorType.of(v))
+            return no_match("weights have dynamic dims: {}", TensorType.of(v))
     if isinstance(op, STEPS) and rw.options.vector and _steps_refusal(op) is None:
         return no_match("one kernel runs all steps")
     return _Network(op, rw, gates, activations(op.actv_func, functions, d))

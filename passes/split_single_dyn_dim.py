@@ -71,7 +71,7 @@ def _sizes(main: ir.OpView, most: int) -> range | None:
 
 
 def _specialize(main: ir.OpView, name: str, n: int) -> None:
-    """Copy a function, before it, with `n` for its run-time extents."""
+    """Copy a function, before it, with `n` for its dynamic extents."""
     block = entry_block(main)
     types = [
         t.with_dims(n if d == DYN else d for d in t.dims)

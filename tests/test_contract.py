@@ -196,7 +196,7 @@ def test_moves_of_both_widths_at_a_branch_are_in_a_wrong_order(tmp_path) -> None
 
 @pytest.mark.parametrize("kept", [True, False])
 def test_assertions_are_dropped_unless_they_are_asked_for(tmp_path, kept: bool) -> None:
-    """The checks of run-time sizes stand on this flag (docs/iree-hazards.md, hazard 24)."""
+    """The checks of dynamic sizes stand on this flag (docs/iree-hazards.md, hazard 24)."""
     source, made = source_of(24), tmp_path / "f.vmfb"
     flags = ["--iree-hal-target-device=local", "--iree-hal-local-target-device-backends=llvm-cpu"]
     flags += ["--iree-opt-level=O3", *(["--iree-opt-strip-assertions=false"] if kept else [])]

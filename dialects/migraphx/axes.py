@@ -91,7 +91,7 @@ def out_dims(out_lens: Sequence[int], out_dyn_dims: Sequence[int]) -> tuple[int,
 def run_time_dims(
     dims: Sequence[int], source: Sequence[int], *, allowzero: bool = False
 ) -> tuple[int, ...]:
-    """Return the result dims of a reshape with run-time dims.
+    """Return the result dims of a reshape with dynamic dims.
 
     As `reshape_dims`, except that 0 is an extent with `allowzero`. It is also an extent if the
     input is empty and the copied extent is not 0, because computed extents are 0 for empty tensors.

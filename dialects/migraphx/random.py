@@ -162,7 +162,7 @@ class Multinomial(Op, name="multinomial"):
 
 
 class DynamicRange(Op, name="dynamic_range"):
-    """start, start + delta, ... up to but without limit; rank 1, of a run-time extent.
+    """start, start + delta, ... up to but without limit; rank 1, of a dynamic extent.
 
     The three are one element each, of one type (float or integer); the result has it. Errors at
     run time: delta is 0, more than `max_output` elements. MIGraphX `dynamic_range`; ONNX Range.

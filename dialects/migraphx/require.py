@@ -14,7 +14,7 @@ from mgx_mlir.dialects.migraphx.samples import Example, example, i64
 class Require(HostOp, name="require"):
     """`input` itself; the run ends with an error unless every element of `condition` is true.
 
-    For run-time sizes, bounds and repeats: ops read them from the result, so that they never read
+    For dynamic sizes, bounds and repeats: ops read them from the result, so that they never read
     invalid ones. `condition` is of type i1, of static dims; any dtype of `input`. `expected`
     describes the condition in the error. Errors: RunError at run time; a known false condition is a
     compile error. The op is ours.

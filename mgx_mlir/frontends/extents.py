@@ -104,7 +104,7 @@ def quotient(b: Builder, a: Extent, c: Extent) -> Extent:
 def exact_quotient(b: Builder, a: Extent, c: int) -> Extent:
     """Return a / c; c must divide a.
 
-    A remainder of known numbers is a ModelError. For a run-time extent, the reshape that the caller
+    A remainder of known numbers is a ModelError. For a dynamic extent, the reshape that the caller
     builds with the quotient fails.
     """
     if isinstance(a, int) and a % c:
@@ -140,7 +140,7 @@ def divided(
     """Return `x` with the last axis as {count, extent / count}; the other way round with `inner`.
 
     parts, whole: their names in messages. Errors: ModelError if the count does not divide a known
-    extent; a run-time extent fails in the run.
+    extent; a dynamic extent fails in the run.
     """
     *lead, size = extents(b, x)
     if count < 1 or (isinstance(size, int) and size % count):

@@ -122,7 +122,7 @@ def reduce_at_run_time(
 
 
 def _suffix_products(b: Builder, dims: Value, rank: int) -> Value:
-    """Return row-major strides of run-time dims."""
+    """Return row-major strides of dynamic dims."""
     later = np.tril(np.ones((rank, rank), bool), -1).T  # [i, j]: j > i
     table = b.where(b.literal(later), unsqueeze(b, dims, [0]), 1)
     return squeeze(b, b.reduce_prod(table, axes=[1]), [1])

@@ -82,7 +82,7 @@ def with_index_checks(model: Any) -> Any:
 
 
 def stated_bounds(model: Any) -> frozenset[int]:
-    """Return the numbers that a program asserts as bounds of run-time sizes.
+    """Return the numbers that a program asserts as bounds of dynamic sizes.
 
     Bounds of at least the operator's number of elements are left out: torch adds these itself, and
     uses the mask's number when masked_select broadcasts.

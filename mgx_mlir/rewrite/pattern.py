@@ -399,7 +399,7 @@ class _Application:
                     except PassError:
                         raise
                     except UndecidedError as e:
-                        found = no_match("it depends on run-time sizes: {}", e)
+                        found = no_match("it depends on dynamic sizes: {}", e)
                     except Exception as e:
                         raise _failed(p, location, e) from e
                     finally:

@@ -202,7 +202,7 @@ class Target(ABC):
             and how.form is not None
             and not all(p.is_static for p in lowered.inputs)
         ):
-            how = None  # the kernels' numbers of workgroups depend on run-time sizes
+            how = None  # the kernels' numbers of workgroups depend on dynamic sizes
         if how is not None and (left_out or takes(compiler, lowered.bytecode, how.form)):
             made = compile_apart(
                 compiler, lowered.bytecode, flags, cpu=how.cpu, cache=store, timeout=limit,

@@ -2,7 +2,7 @@
 
 The compile keeps IREE's files: the assembly, LLVM IR with the workgroup counts, and MLIR with each
 kernel's reads and writes.
-Launches of run-time sizes have no bound.
+Launches of dynamic sizes have no bound.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ def launches(
 def workgroups(lines: Iterable[str]) -> dict[str, int | None]:
     """Read the number of workgroups of each kernel's launch from LLVM's text.
 
-    None where it depends on run-time sizes.
+    None where it depends on dynamic sizes.
     """
     found: dict[str, dict[str, int | None]] = {}
     current: dict[str, int | None] | None = None

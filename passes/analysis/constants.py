@@ -138,7 +138,7 @@ def joined(
     """Build the concatenation of constants along `axis` at the insertion point.
 
     Axes along which none of them varies are repeated afterwards, except those in `keep`. If one is
-    not constant, or has run-time dims, it builds nothing and returns None.
+    not constant, or has dynamic dims, it builds nothing and returns None.
     """
     dims = list(TensorType.of(values[0]).dims)
     if not can_join(values):

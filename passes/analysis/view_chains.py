@@ -144,7 +144,7 @@ def view_of(op: ir.Operation, m: Map) -> Map | None:
 
 
 def compose(source: ir.Value, ops: Sequence[ir.Operation]) -> Map | None:
-    """Return the map of a chain of views from `source`; None for run-time dims, or no such map."""
+    """Return the map of a chain of views from `source`; None for dynamic dims, or no such map."""
     m: Map | None = start(TensorType.of(source).dims)
     for op in ops:
         m = None if m is None else view_of(op, m)

@@ -32,7 +32,7 @@ def clamp(e: IndexBuilder, x: Extent, low: Extent, high: Extent) -> Extent:
 
 
 def mirrored(e: IndexBuilder, x: Extent, last: Extent) -> Extent:
-    """-1 is 1, last + 1 is last - 1; further rounds (an axis of run-time extent) repeat."""
+    """-1 is 1, last + 1 is last - 1; further rounds (an axis of dynamic extent) repeat."""
     period = e.max(e.mul(last, 2), 1)
     # the remainder of |x|: reflections are symmetric about 0
     inside = e.rem(e.max(x, e.sub(0, x)), period)

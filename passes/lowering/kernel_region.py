@@ -59,7 +59,7 @@ def result_extents(
     windows = _dynamic_windows(e, op, body, anchor)
     tiled = bool(windows) or (anchor is not None and regions.tiles_at_run_time(anchor))
     if not static and not (is_a(op, PointwiseKernel) or tiled or _has_fixed_sums(e, op)):
-        # a region with run-time dims around a reduction of these or a window does not compile
+        # a region with dynamic dims around a reduction of these or a window does not compile
         return None
     refused = (regions.is_padded_row, regions.pads_some_axes)
     if anchor is not None and not windows and any(r(anchor) for r in refused):

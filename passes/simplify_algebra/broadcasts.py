@@ -21,7 +21,7 @@ def find_dot_broadcast(op: Dot, rw: Rewriter) -> Replacement:
     if out.rank < 3:
         return no_match("it has no batch")
     if not out.is_static:
-        return no_match("run-time dims")
+        return no_match("dynamic dims")
     if any(defined_by(v, *VIEWS) is None for v in op.operands):
         return no_match("an operand is not repeated")
     found = [trace(v) for v in op.operands]
@@ -49,7 +49,7 @@ def find_conv_broadcast_input(op: Convolution, rw: Rewriter) -> Replacement:
     """
     out = TensorType.of(op.results[0])
     if not out.is_static or not is_constant(op.operands[1]):
-        return no_match("run-time dims, or the weights are not constant")
+        return no_match("dynamic dims, or the weights are not constant")
     found = trace(op.operands[0])
     if found is None:
         return no_match("the input has run-time or empty dims")

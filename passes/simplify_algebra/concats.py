@@ -34,7 +34,7 @@ def find_concat_same_input(op: Concat, rw: Rewriter) -> Replacement:
     if len(op.operands) < 2 or any(v != x for v in op.operands):
         return no_match("the operands differ")
     if not out.is_static or t.dims[op.axis % t.rank] != 1:
-        return no_match("the extent along axis {} is not 1, or run-time dims", op.axis)
+        return no_match("the extent along axis {} is not 1, or dynamic dims", op.axis)
     return rw.multibroadcast(x, out.dims)
 
 

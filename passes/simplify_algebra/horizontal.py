@@ -356,7 +356,7 @@ def find_concat_conv(op: Concat, rw: Rewriter) -> Replacement:
         if any(a.type != b.type for a, b in zip(c.operands, first.operands, strict=True)):
             return no_match("images or windows of different sizes")
     if not TensorType.of(first.operands[1]).is_static:
-        return no_match("run-time dims")
+        return no_match("dynamic dims")
     rw.merge_location(*convs)
     x = rw.op("concat", [c.operands[0] for c in convs], axis=channel)
     w = rw.op("concat", [c.operands[1] for c in convs], axis=outs)

@@ -246,7 +246,7 @@ def find_conv_add(op: Convolution, rw: Rewriter) -> Replacement:
         return no_match("input is not a sum, or the weights are not constant")
     out = TensorType.of(op.results[0])
     if not out.is_static or not TensorType.of(op.operands[0]).is_static:
-        return no_match("run-time dims")
+        return no_match("dynamic dims")
     reason = no_match("the input is not a sum with a constant")
     for x, a in sides(total):
         found = constant_map(a)

@@ -213,7 +213,7 @@ def test_groups_of_few_channels(library: Path) -> None:
 
 
 # a filter for each channel: of one axis (260 bytes of scratch memory as a grouped one), once with a
-# border and run-time sizes, and of three (112); two filters for each (40)
+# border and dynamic sizes, and of three (112); two filters for each (40)
 DEPTHWISE = """<ir_version: 8, opset_import: ["" : 17]>
 g (float[1,48,14] x0, float[n,32,t] x1, float[1,8,5,6,7] x2, float[1,16,9,9] x3) =>
   (float[1,48,11] y0, float[n,32,t] y1, float[1,8,5,6,7] y2, float[1,32,5,5] y3)

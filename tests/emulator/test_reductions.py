@@ -56,7 +56,7 @@ def test_long_reductions(arch: str, dtype: DType, library: Path) -> None:
 
 @pytest.mark.parametrize("arch", ARCHS)
 def test_long_reductions_of_integers(arch: str, library: Path) -> None:
-    """A few of them, in CI, along run-time dims: what is neutral for them is not that of others."""
+    """A few of them, in CI, along dynamic dims: what is neutral for them is not that of others."""
     own = [c for c in cases(dtypes.INT32) if c.cls.mnemonic in ("reduce_max", "reduce_min")]
     found = [d for c in own if (d := as_dynamic(c))]
     operators.run(operators.compiled(found, arch), found).check()

@@ -1,4 +1,4 @@
-"""Run-time sizes on a GPU: checks of them in a branch, and slices of what they size."""
+"""Dynamic sizes on a GPU: checks of them in a branch, and slices of what they size."""
 
 from __future__ import annotations
 

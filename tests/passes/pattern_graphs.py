@@ -163,7 +163,7 @@ class Graph:
         return value
 
     def extent(self, dim: int | str) -> int:
-        """Return the run-time size of an argument's dim."""
+        """Return the dynamic size of an argument's dim."""
         if isinstance(dim, str):
             return self._extents.setdefault(dim, self.random.randint(1, 5))
         return self.random.randint(1, 5) if dim < 0 else dim

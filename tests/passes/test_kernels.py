@@ -154,7 +154,7 @@ def test_poolings_and_grouped_convolutions_compile():
 def test_programs_that_were_compiled_wrong(seed):
     """Seeds whose numbers were wrong, or whose compile did not end: equal results of a region,
     windows of one step over longer axes, padded windows along one axis, two readers of a kernel
-    over run-time dims of which one is strided."""
+    over dynamic dims of which one is strided."""
     from mgx_mlir.compiler.compile import compile as compile_program
 
     graph = KernelGraph(seed, new_context(), steps=24, dynamic=seed > 900)

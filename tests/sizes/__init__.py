@@ -1,1 +1,1 @@
-"""Run-time sizes and values that do not fit: each is an error, and what is legal stays right."""
+"""Dynamic sizes and values that do not fit: each is an error, and what is legal stays right."""

@@ -1,4 +1,4 @@
-"""Tensors of run-time extents across the borders of branches and loops: as buffer views.
+"""Tensors of dynamic extents across the borders of branches and loops: as buffer views.
 
 IREE 3.13 puts the results of dispatches into one allocation, at aligned offsets. Its integer range
 analysis has no range for `util.align`. Where one branch yields a tensor at offset 0, or a loop

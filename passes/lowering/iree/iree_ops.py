@@ -150,7 +150,7 @@ def dynamic(indices: Sequence[Index]) -> list[ir.Value]:
 
 
 def dispatch_extent(op: ir.Operation, result: ir.Value, axis: int) -> ir.Value | None:
-    """Return the operand that is a result's run-time extent; None where it is fixed, or `op` is no
+    """Return the operand that is a result's dynamic extent; None where it is fixed, or `op` is no
     dispatch."""
     part = _SEGMENT.get(op.name)
     if part is None:

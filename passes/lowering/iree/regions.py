@@ -26,7 +26,7 @@ def is_two_dots(op: ir.Operation) -> bool:
 
 
 def tiles_at_run_time(anchor: ir.OpView) -> bool:
-    """Return whether a region with run-time dims around this op compiles.
+    """Return whether a region with dynamic dims around this op compiles.
 
     A region that pads inside does not.
     """

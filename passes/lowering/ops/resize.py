@@ -1,6 +1,6 @@
 """Lowering of resize: small tables per axis (indices, weights), then one loop over each axis.
 
-The tables are made by loops of their own, so that static and run-time extents share one form.
+The tables are made by loops of their own, so that static and dynamic extents share one form.
 """
 
 from __future__ import annotations

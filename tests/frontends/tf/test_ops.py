@@ -48,7 +48,7 @@ def faults(group: stored_ops.Group, target: str) -> list[str]:
     return out
 
 
-# compiled in the slow tests: a hundred kernels of run-time dims, and operators that are read as one
+# compiled in the slow tests: a hundred kernels of dynamic dims, and operators that are read as one
 # op or two, which tests/lowering/test_conformance.py compiles
 SLOW = (
     "binary_f32", "binary_other", "casts", "choices", "cutting", "dynamic_orders", "dynamic_sizes",

@@ -110,7 +110,7 @@ def find_transpose_unit(g):
 
 @case("find_transpose_broadcast", fires=0.4)
 def find_transpose_broadcast(g):
-    """Each of the three broadcasts below a transpose; a broadcast to run-time dims stays."""
+    """Each of the three broadcasts below a transpose; a broadcast to dynamic dims stays."""
     rank = g.random.randint(1, 4)
     dims = g.dims(rank, low=0, high=4)
     kind = g.pick("f32", "i32")

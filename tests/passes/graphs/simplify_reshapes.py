@@ -390,7 +390,7 @@ def find_unary_shape_transforms(g):
 
 @case("find_unary_shape_transforms")
 def dynamic_dims(g):
-    """A run-time extent passes too."""
+    """A dynamic extent passes too."""
     x = g.b.op("neg", g.argument((DYN, 4)))
     x = g.b.op("unsqueeze", x, axes=[g.pick(0, 1)])
     return g.b.op("abs", g.b.op("transpose", x, permutation=g.random.sample(range(3), 3)))

@@ -1,4 +1,4 @@
-"""Selections of run-time size: NonMaxSuppression and Unique."""
+"""Selections of dynamic size: NonMaxSuppression and Unique."""
 
 from __future__ import annotations
 

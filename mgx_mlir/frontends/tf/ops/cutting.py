@@ -243,7 +243,7 @@ def split(b: Builder, node: Node, axis: Value, x: Value, *, num_split: int) -> O
 
 
 def _rest_stated(b: Builder, sizes: Value, total: Value) -> Value:
-    """Return run-time sizes with the one that is -1 replaced by what the others leave."""
+    """Return dynamic sizes with the one that is -1 replaced by what the others leave."""
     rest = b.sub(total, b.add(b.reduce_sum(sizes, axes=[0]), 1))
     return b.where(compare(b, "equal", sizes, -1), rest, sizes)
 
@@ -252,7 +252,7 @@ def _rest_stated(b: Builder, sizes: Value, total: Value) -> Value:
 def split_v(
     b: Builder, node: Node, x: Value, sizes: Value, axis: Value, *, num_split: int
 ) -> Outputs:
-    """Import SplitV by sizes, one of which may be -1, or by run-time sizes."""
+    """Import SplitV by sizes, one of which may be -1, or by dynamic sizes."""
     dims = b.dims(x)
     at = axis_in(node.ints(axis, "split_dim")[0], len(dims))
     known = b.const(sizes)

@@ -42,7 +42,7 @@ def refusal(op: AnyNetwork) -> str | None:
     if 0 in t.dims:
         return "it has no elements"
     if not TensorType.of(op.recurrence).is_static:
-        return "its weights have run-time dims"
+        return "its weights have dynamic dims"
     for f in (f for row in _functions(op) for f in row):
         if vector_function(f) is None:
             return f"its activation {f.name} is not computed on vectors"
