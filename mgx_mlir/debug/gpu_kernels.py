@@ -19,7 +19,7 @@ from mgx_mlir.debug.work import Work
 from mgx_mlir.hardware.chips import CHIPS, Chip
 from mgx_mlir.targets.assembly import Mix, mixes
 from mgx_mlir.targets.kernel_time import matrix_instruction
-from mgx_mlir.targets.report import KernelReport, Report
+from mgx_mlir.targets.report import KernelReport, Report, short_name
 
 
 @dataclass(frozen=True)
@@ -193,7 +193,7 @@ def _cells(r: Row) -> tuple[str, ...]:
         _share(r.mix.matrix_share), _share(r.mix.wide_share), _share(r.mix.lds_wide_share),
         "-" if w.bytes is None else f"{w.bytes / 1e6:.2f}",
         "-" if w.operations is None else f"{w.operations / 1e9:.3f}",
-        "-" if r.bound_us is None else f"{r.bound_us:.2f}", k.name,
+        "-" if r.bound_us is None else f"{r.bound_us:.2f}", short_name(k.name),
     )  # fmt: skip
 
 

@@ -30,6 +30,7 @@ _SHT_DYNSYM = 11
 # offset in a kernel descriptor; its lowest 6 bits are vector registers in granules, minus 1
 _RSRC1 = 48
 _GRANULE = 8
+_DIGEST = re.compile(r"^(k[0-9a-f]{7})[0-9a-f]{33}_")  # name of a kernel that was compiled apart
 _PTX_LANES = 32  # lanes of a warp
 
 
@@ -112,7 +113,7 @@ class Report:
         head = ("vgprs", "agprs", "sgprs", "spills", "lds", "scratch", "workgroup", "kernel")
         rows = [
             (*(("-",) * 4 if k.is_ptx else (k.vgprs, k.agprs, k.sgprs, k.spilled)), k.lds,
-             k.scratch, "x".join(map(str, k.workgroup)), k.name)
+             k.scratch, "x".join(map(str, k.workgroup)), short_name(k.name))
             for k in self.kernels
         ]  # fmt: skip
         table = [tuple(map(str, r)) for r in (head, *rows)]
@@ -233,6 +234,11 @@ def _ptx_report(k: PtxKernel) -> KernelReport:
         name=k.name, arch=k.arch, vgprs=0, agprs=0, sgprs=0, vgpr_spills=0, sgpr_spills=0,
         lds=k.shared, scratch=k.local, workgroup=k.workgroup, wavefront=_PTX_LANES, given=0,
     )  # fmt: skip
+
+
+def short_name(name: str) -> str:
+    """Return a kernel's name for a table: seven digits of its digest are enough to find it."""
+    return _DIGEST.sub(r"\1_", name)
 
 
 def gpu_report(

@@ -19,7 +19,7 @@ from mgx_mlir.targets.child import IreeCompiler
 from mgx_mlir.targets.devices import default_target, gpu_devices
 from mgx_mlir.targets.diagnostics import CompileFailed, read_failure
 from mgx_mlir.targets.flags import DEFAULT_ARCH, FlagSet
-from mgx_mlir.targets.report import code_objects, gpu_report
+from mgx_mlir.targets.report import code_objects, gpu_report, short_name
 from tests.targets.modules import LOG10, add, matmul_softmax
 
 FIVE = ("gfx942", "gfx950", "gfx90a", "gfx1100", "gfx1201")
@@ -255,6 +255,14 @@ def test_five_architectures_compile_with_no_gpu(
     assert f"arch: {arch}" in text
     assert "dispatches: 2, code objects: 1, kernels: 2, not on the GPU: 0" in text
     assert "kernels with spills: 0" in text
+
+
+def test_tables_shorten_digests_in_names() -> None:
+    """Kernels that are compiled apart begin with 40 digits, which a profiler shows whole."""
+    name = f"k{'0f94eae6c07e52547bcd166f028c3709ef98840b'}_matmul_like_784x512x128_f32"
+    assert short_name(name) == "k0f94eae_matmul_like_784x512x128_f32"
+    for other in ("main_dispatch_0_matmul_4x3x5_f32", "k0f94eae_matmul", name.upper()):
+        assert short_name(other) == other
 
 
 def test_small_floats_an_architecture_lacks_fall_back_to_emulation(
