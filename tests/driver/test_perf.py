@@ -108,6 +108,13 @@ def test_rates_and_their_share_of_the_peaks() -> None:
     assert "2 threads: 10 GB/s from memory, 100 GFLOP/s in f32" in last
 
 
+def test_a_share_below_half_a_percent_is_not_rounded_up() -> None:
+    p = performance([line("large", 9.9), line("small", 0.06), line("tiny", 0.04)])
+    assert p.kernels is not None
+    rows = table_lines(p.kernels, None)[1:]
+    assert [row.split()[1] for row in rows] == ["99%", "1%", "<1%"]
+
+
 def test_peaks_are_measured_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MGX_CACHE_DIR", str(tmp_path))
     calls = []

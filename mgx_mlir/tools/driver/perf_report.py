@@ -104,7 +104,14 @@ def report_lines(
 
 
 def _share(part: float, whole: float) -> int:
+    """Return percents as MIGraphX's summary has them, rounded up."""
     return math.ceil(part / whole * 100) if whole else 0
+
+
+def _rounded_share(part: float, whole: float) -> str:
+    """Write percents; "<1%" below half a percent, so that small kernels do not look larger."""
+    percent = part / whole * 100 if whole else 0.0
+    return "<1%" if 0 < percent < 0.5 else f"{percent:.0f}%"
 
 
 # ---- the table of kernels ------------------------------------------------------------------------
@@ -141,7 +148,7 @@ def table_lines(kernels: Kernels, peaks: Peaks | None) -> list[str]:
         rows.append(
             [
                 f"{line.ms:.4g}",
-                f"{_share(line.ms, kernels.total)}%",
+                _rounded_share(line.ms, kernels.total),
                 _number(line.work.bytes, 1e6),
                 _number(line.work.operations, 1e6),
                 _number(rates.gb_s),
