@@ -80,7 +80,7 @@ def _vector_kernels(model: bytes, *, fast_math: bool = True) -> int:
     """Return the number of vector kernels without layout copies, which some CPUs leave to IREE."""
     text = text_of(lowered_model(model, fast_math=fast_math))
     launches = re.findall(r"entry_points = \[@(kernel_dispatch_\w+)::", text)
-    return sum(not name.endswith("_copy") for name in launches)
+    return sum(re.search(r"_copy(_part\d+of\d+)?$", name) is None for name in launches)
 
 
 # ---- drawing -------------------------------------------------------------------------------------
