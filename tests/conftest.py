@@ -60,6 +60,7 @@ def pytest_configure(config: pytest.Config) -> None:
     before = {name: os.environ[name] for name in names if name in os.environ}
     os.environ.update({CACHE: folder, PLUGINS: "0"})
     os.environ.setdefault(SINGLE, "1")  # the processes of a run take all cores
+    os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # onnxruntime's, from its import on
 
     def put_back() -> None:
         _put_back(before, names)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,10 +15,12 @@ class OnnxRuntimeSession:
     """An ONNX file in onnxruntime, on the CPU. TargetError without it, RunError where it fails.
 
     Without `threads` it is a reference: sums of 8-bit matmuls do not saturate. With a number of
-    threads it has its users' configuration, for timing.
+    threads it has its users' configuration, for timing. Its telemetry is off, unless
+    ORT_DISABLE_TELEMETRY says otherwise.
     """
 
     def __init__(self, path: str, *, threads: int | None = None) -> None:
+        os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # read once, by the import
         try:
             import onnxruntime  # optional dependency
         except ImportError:
