@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import logging
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -100,7 +101,11 @@ def test_kernels_apart_have_times() -> None:
     assert made.executable.via == "workers"
     measured = kernel_times(made, list(inputs().values()), 2, 1)
     timed = [line for line in measured.lines if line.ms is not None]
-    assert {line.label for line in timed} == set(made.executable.kernels)
+    # listed lines are "@7 cpu::copy"; IREE's names have a number, and a part of a split copy
+    plain = re.compile(r".*::|^.*dispatch_\d+_|_part\dof\d$")
+    names = {plain.sub("", name) for name in made.executable.kernels}
+    assert {plain.sub("", line.label) for line in timed} == names
+    assert len(names) > 3
     assert all(line.ms for line in timed)
 
 
