@@ -455,7 +455,7 @@ def _is_plain(ir: Any, op: Any) -> bool:
 
 
 def _prefix(ir: Any, read: Any) -> list[Any] | None:
-    """Return the sizes of the mask of a read whose other elements are 0; None: not of this form."""
+    """Return the mask sizes of a read that is padded with 0; None for other reads."""
     mask = read.operands[-1]
     while not isinstance(mask.owner, ir.Block) and mask.owner.name == "vector.shape_cast":
         mask = mask.owner.operands[0]
