@@ -13,7 +13,7 @@ from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import attributes_of, is_a
 from mgx_mlir.core.records import dataclass
 from mgx_mlir.core.shapes import DYN, TensorType
-from mgx_mlir.dialects.migraphx.blocked_dot import CODES, INPUTS, MIDDLE
+from mgx_mlir.dialects.migraphx.blocked_dot import CODES, HALVES, INPUTS, MIDDLE
 from mgx_mlir.dialects.migraphx.broadcasts import Broadcast, Multibroadcast
 from mgx_mlir.dialects.migraphx.convert import Convert
 from mgx_mlir.dialects.migraphx.linear import Dot
@@ -34,6 +34,7 @@ _VIEWS = (
 UNIT = 8  # divisor of a block's rows
 GPU_UNIT = 16  # the same where matrix instructions multiply rows
 _LEAST = 1 << 12  # weights; fewer stay in f32
+_FEW_ROWS = 3  # most rows for which reading 16 bits is faster than f32
 
 
 @dataclass(frozen=True)
@@ -138,6 +139,22 @@ def _matrix(v: ir.Value) -> ir.Value:
     return v
 
 
+def _halves(v: ir.Value) -> _Chain | None:
+    """Return the chain of a matrix of f32 that is stored in 16 bits; None for another."""
+    views: list[ir.Operation] = []
+    while not isinstance(v.owner, ir.Block) and is_a(v.owner, (*_VIEWS, Convert)):
+        dtype = TensorType.of(v).dtype
+        if is_a(v.owner, Convert):
+            # f32 holds each f16 and bf16, of a conversion between these one may be rounded
+            if dtype is not dtypes.FLOAT:
+                return None
+        else:
+            views.append(v.owner.operation)
+        v = v.owner.operands[0]
+    found = literals.is_literal(v) and TensorType.of(v).dtype in HALVES
+    return _Chain(v, 16, tuple(views)) if found else None
+
+
 @dataclass(frozen=True)
 class _Numbers:
     """Scales or zero points: a row of them for each `size` rows of the matrix."""
@@ -167,8 +184,8 @@ class _Numbers:
 def find_blocked_weights(op: Dot, rw: Rewriter) -> Replacement:
     """dot(x, (unpack_int4(codes) - zeros) * scales) -> blocked_dot(x, codes, scales, zeros)
 
-    Also for 8-bit integers and floats. Scales and zero points are read through any views; the block
-    size is found from their values.
+    Also for 8-bit integers and floats, and on CPUs for f16 and bf16 that are converted to f32.
+    Scales and zero points are read through any views; the block size is found from their values.
     """
     x, out = TensorType.of(op.a), TensorType.of(op.out)
     gpu = rw.options.gpu
@@ -182,9 +199,13 @@ def find_blocked_weights(op: Dot, rw: Rewriter) -> Replacement:
         return no_match("b is not a matrix, or is small")
     if x.dims[:-1] != out.dims[:-1]:
         return no_match("rows repeat")
-    chain = _chain(b)
+    chain = _chain(b) or _halves(b)
     if chain is None or (chain.scale is None and chain.bits == 8):
         return no_match("b is not made of codes")
+    if chain.bits == 16:
+        many = out.is_known and math.prod(out.dims[:-1]) > _FEW_ROWS
+        if gpu or many or x.dtype is not dtypes.FLOAT:
+            return no_match("16 bits are kept for few or dynamic rows of f32 on CPUs")
     if gpu and TensorType.of(chain.codes).dtype.is_float:
         return no_match("8-bit floats are widened by dedicated instructions")
     unit = GPU_UNIT if gpu else UNIT
@@ -253,7 +274,7 @@ def _points(zeros: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class PackWeights(PatternPass):
-    """Keep constant weights of 4 and 8 bits packed, and widen them in matmuls.
+    """Keep constant weights of 4, 8 and 16 bits packed, and widen them in matmuls.
 
     Weights dequantised before a dot would be f32: four to eight times the bytes, all read for one
     row. Codes that reach a dot through views, a zero point and a scale become operands of

@@ -1,4 +1,4 @@
-"""The matmul with a constant matrix of 4 or 8 bits, whose blocks have separate scales."""
+"""The matmul with a constant matrix of 4, 8 or 16 bits, whose blocks have separate scales."""
 
 from __future__ import annotations
 
@@ -16,15 +16,18 @@ MIDDLE = 8  # code of 0 in 4 bits without zero points
 CODES = frozenset({dtypes.INT8}) | FLOAT8
 NUMBERS = frozenset({dtypes.FLOAT, dtypes.HALF})
 INPUTS = NUMBERS | {dtypes.BF16}
+HALVES = frozenset({dtypes.HALF, dtypes.BF16})
+_CODES = {4: frozenset({dtypes.UINT8}), 8: CODES, 16: HALVES}
 
 
 class BlockedDot(Op, name="blocked_dot"):
-    """The matmul of `input` (.., K) and a matrix K x N of 4- or 8-bit codes, in the input's type.
+    """The matmul of `input` (.., K) and a matrix K x N of 4- to 16-bit codes, in the input's type.
 
     Element (k, n) of the matrix is (code - zero point) * scale, with the scale and the zero point
     (block, n) of block k / `block_size`. Codes of 8 bits are `codes` (K, N): i8 or an f8 type.
+    Those of 16 bits are f16 or bf16.
     Codes of 4 bits are 0 .. 15, two of a column in a byte of `codes` (K / 2 rounded up, N), ui8,
-    the first in the low half. Without zero points they are 8 for 4 bits, 0 for 8. The input is f32,
+    the first in the low half. Zero points are 8 for 4 bits and else 0 if not given. Input: f32,
     f16 or bf16; the matrix and the sums are f32. pack_weights makes it for matmuls whose kernels
     widen such weights.
 
@@ -45,9 +48,9 @@ class BlockedDot(Op, name="blocked_dot"):
     @staticmethod
     def infer(o: InferView) -> TensorType:
         check_dtype(o.input, INPUTS)
-        check(o.bits in (4, 8), lambda: f"bits expected 4 or 8, got {o.bits}")
+        check(o.bits in _CODES, lambda: f"bits expected 4, 8 or 16, got {o.bits}")
         check(o.block_size > 0, lambda: f"block_size expected 1 or more, got {o.block_size}")
-        check_dtype(o.codes, frozenset({dtypes.UINT8}) if o.bits == 4 else CODES, "codes")
+        check_dtype(o.codes, _CODES[o.bits], "codes")
         check_dtype(o.scales, NUMBERS, "scales")
         check(o.input.rank >= 2, lambda: f"input expected rank 2 or more, got {o.input}")
         depth = o.input.dims[-1]
@@ -96,6 +99,13 @@ class BlockedDot(Op, name="blocked_dot"):
             example(floats(1, 63), packed, scales.astype(np.float16), floats(2, 5), block_size=32),
             example(floats(4, 24), whole, floats(1, 3), block_size=24, bits=8),
             example(floats(2, 16), f8, floats(2, 3), block_size=8, bits=8),
+            example(
+                floats(2, 16),
+                sample((16, 3), dtypes.BF16, -3, 3),
+                floats(1, 3),
+                block_size=16,
+                bits=16,
+            ),
         ]
 
 

@@ -2,7 +2,7 @@
 // RUN: mgx-opt %s --split-input-file --verify-diagnostics
 
 func.func @bits(%x: tensor<1x8xf32>, %w: tensor<4x2xui8>, %s: tensor<1x2xf32>) {
-  // expected-error @+1 {{'migraphx.blocked_dot' op bits expected 4 or 8, got 3}}
+  // expected-error @+1 {{'migraphx.blocked_dot' op bits expected 4, 8 or 16, got 3}}
   %0 = "migraphx.blocked_dot"(%x, %w, %s) {block_size = 8 : i64, bits = 3 : i64} : (tensor<1x8xf32>, tensor<4x2xui8>, tensor<1x2xf32>) -> tensor<1x2xf32>
   return
 }

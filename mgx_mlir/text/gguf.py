@@ -36,6 +36,7 @@ log = logging.getLogger(__name__)
 _DECODERS = ("llama", "qwen2", "qwen3", "gemma2", "gemma3", "phi3")
 _FACTORS = "rope_freqs.weight"
 # tensors that are derived from the config
+_FLOATS = ("F32", "F16", "BF16")  # types of a file that are no blocks
 _IMPLIED = frozenset({_FACTORS})
 # Llama 3's constants: wavelengths, as shares of the original context, below which no factor applies
 # and above which the whole factor does
@@ -185,7 +186,8 @@ class Gguf:
             if entry.name not in names:
                 continue
             found = self._matrix(entry, processor)
-            if isinstance(found, np.ndarray) and found.ndim > 1:
+            exact = _kind(entry) in _FLOATS  # kept in 16 bits by the graph, or f32
+            if isinstance(found, np.ndarray) and found.ndim > 1 and not exact:
                 widened[_kind(entry)] += 1
             yield names[entry.name], found
         if widened:

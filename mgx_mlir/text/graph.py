@@ -1,7 +1,8 @@
 """The graph of a decoder: transformers' own model, traced with caches that are updated in place.
 
 Attention is replaced by a node that reads and writes caches (GroupQueryAttention), and linear
-layers with weights in blocks by MatMulNBits. The rest is transformers' model unchanged.
+layers with weights in blocks by MatMulNBits. Weights of 16 bits are kept as such, and widened when
+they are multiplied. The rest is transformers' model unchanged.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Any, Literal
 import torch
 from torch import nn
 
-from mgx_mlir.core.errors import UnsupportedModel
+from mgx_mlir.core.errors import UnsupportedModel, UsageError
 from mgx_mlir.frontends.objects import first_line, onnx_of_exported
 from mgx_mlir.text.blocks import BlockWeights, rounded
 from mgx_mlir.text.tokens import imported
@@ -20,6 +21,7 @@ from mgx_mlir.text.tokens import imported
 _NAME = "mgx_cached"
 # sizes of the trace that no dim of a model has
 _EXAMPLE = {"batch": 2, "length": 3, "rows": 16, "kept": 2}
+_HALVES = {"bf16": torch.bfloat16, "f16": torch.float16}
 _MOST = 1 << 20  # upper bound of a dynamic dim
 
 
@@ -112,6 +114,32 @@ class BlockEmbedding(nn.Module):
         )  # fmt: skip
 
 
+class HalfLinear(nn.Module):
+    """A linear layer with weights of 16 bits, which multiply f32."""
+
+    def __init__(self, weight: torch.Tensor, bias: torch.Tensor | None) -> None:
+        super().__init__()
+        self.register_buffer("weight", weight)
+        self.bias = bias
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Multiply x {.., columns} by the weights, and add the bias."""
+        y = x @ self.weight.to(torch.float32).T
+        return y if self.bias is None else y + self.bias
+
+
+class HalfEmbedding(nn.Module):
+    """An embedding table of 16 bits."""
+
+    def __init__(self, table: torch.Tensor) -> None:
+        super().__init__()
+        self.register_buffer("table", table)
+
+    def forward(self, ids: torch.Tensor) -> torch.Tensor:
+        """Return the rows {.., columns} of indices {..} in f32."""
+        return nn.functional.embedding(ids, self.table).to(torch.float32)
+
+
 def _attention(caches: Caches) -> Any:
     """Return an attention function for transformers that writes to caches."""
 
@@ -180,10 +208,52 @@ def with_blocks(model: Any, blocks: Mapping[str, BlockWeights]) -> None:
             model.set_input_embeddings(BlockEmbedding(weights))
 
 
-def onnx_of_model(model: Any, blocks: Mapping[str, BlockWeights]) -> Any:
+def with_halves(model: Any, kind: Literal["f16", "bf16"] | None) -> None:
+    """Keep the weights of linear layers and of the embedding table in 16 bits.
+
+    kind: the type that they are rounded to; None keeps those that a type of 16 bits holds exactly.
+    Raises UsageError if a weight is beyond the type's range.
+    """
+    layers = [(n, m) for n, m in model.named_modules() if isinstance(m, nn.Linear)]
+    made: dict[int, torch.Tensor | None] = {}  # layers may share weights
+
+    def half(name: str, weight: torch.Tensor) -> torch.Tensor | None:
+        if id(weight) not in made:
+            made[id(weight)] = _half(name, weight.detach(), kind)
+        return made[id(weight)]
+
+    table = model.get_input_embeddings()
+    if type(table) is nn.Embedding and (kept := half("embeddings", table.weight)) is not None:
+        model.set_input_embeddings(HalfEmbedding(kept))
+    for name, layer in layers:
+        kept = half(name, layer.weight)
+        if kept is not None:
+            parent, _, leaf = name.rpartition(".")
+            setattr(model.get_submodule(parent), leaf, HalfLinear(kept, layer.bias))
+
+
+def _half(
+    name: str, weight: torch.Tensor, kind: Literal["f16", "bf16"] | None
+) -> torch.Tensor | None:
+    """Return a matrix in 16 bits; None without a `kind` where no such type holds it exactly."""
+    if kind is None:
+        pairs = ((weight.to(t), weight) for t in _HALVES.values())
+        return next((kept for kept, wide in pairs if torch.equal(kept.float(), wide)), None)
+    kept = weight.to(_HALVES[kind])
+    if bool((kept.isinf() & weight.isfinite()).any()):
+        raise UsageError(
+            f"a weight of '{name}' is beyond the range of {kind}",
+            notes=["load with weights='bf16', which has the range of f32"],
+        )
+    return kept
+
+
+def onnx_of_model(
+    model: Any, blocks: Mapping[str, BlockWeights], halves: Literal["f16", "bf16"] | None = None
+) -> Any:
     """Return an ONNX model of a step, with inputs ids, positions, last, total, keep, caches.
 
-    Raises UnsupportedModel.
+    halves: type of 16 bits that other weights are rounded to. Raises UnsupportedModel, UsageError.
     """
     transformers = imported("transformers")
     layers, shared, size = cache_shape(model)
@@ -193,6 +263,7 @@ def onnx_of_model(model: Any, blocks: Mapping[str, BlockWeights]) -> Any:
     model.config.get_text_config()._attn_implementation = _NAME
     model.config._attn_implementation = _NAME
     with_blocks(model, blocks)
+    with_halves(model, halves)
     batch, length, rows = _EXAMPLE["batch"], _EXAMPLE["length"], _EXAMPLE["rows"]
     past = [torch.zeros(batch, shared, rows, size) for _ in range(2 * layers)]
     ids, positions = (torch.zeros(batch, length, dtype=torch.int64) for _ in range(2))

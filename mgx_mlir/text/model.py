@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 _LENGTH = 4096  # default length of a sequence in tokens, if the model allows it
 _BITS: Mapping[str, Literal[4, 8]] = {"int4": 4, "int8": 8}
+WEIGHTS = (*_BITS, "f16", "bf16")
 TARGETS = ("cpu", "gpu", "ref")
 Prompt = str | Sequence[Message] | Sequence[int]
 
@@ -177,7 +178,7 @@ def load(
     path: str | os.PathLike[str] | Checkpoint,
     target: str | None = "cpu",
     *,
-    weights: Literal["int4", "int8"] | None = None,
+    weights: Literal["int4", "int8", "f16", "bf16"] | None = None,
     max_length: int | None = None,
     slots: int = 8,
     draft: Literal["lookup"] | TextModel | None = None,
@@ -185,17 +186,17 @@ def load(
 ) -> TextModel:
     """Load a folder as transformers, optimum or onnxruntime-genai write it, or a .gguf file.
 
-    weights: round linear layers to "int4" or "int8", a scale for 32 weights; None keeps what the
-    files have. max_length: tokens of a sequence, by default what the model takes, at most 4096.
-    slots: sequences at once. options: of `mgx_mlir.compile`. The first load exports and compiles,
-    later ones find the program in the compile cache. Raises FileError, UsageError,
-    UnsupportedModel.
+    weights: round linear layers to "int4" or "int8", a scale for 32 weights, or to "f16" or "bf16";
+    None keeps what the files have. max_length: tokens of a sequence, by default what the model
+    takes, at most 4096. slots: sequences at once. options: of `mgx_mlir.compile`. The first load
+    exports and compiles, later ones find the program in the compile cache. Raises FileError,
+    UsageError, UnsupportedModel.
     """
     # not imported at start-up: only `load` needs it
     from mgx_mlir.compiler.options import KEYWORDS, CompileOptions
 
-    if weights is not None and weights not in _BITS:
-        raise UsageError(f"unknown weights '{weights}', expected {' or '.join(_BITS)} or None")
+    if weights is not None and weights not in WEIGHTS:
+        raise UsageError(f"unknown weights '{weights}', expected {', '.join(WEIGHTS)} or None")
     takes = [name for name in KEYWORDS if name not in ("background", "sizes")]
     if unknown := sorted(set(options) - set(takes)):
         raise UsageError(f"unknown option '{unknown[0]}'", notes=[f"options: {', '.join(takes)}"])
@@ -303,7 +304,10 @@ def _version(name: str) -> str:
 
 
 def _compiled(
-    made: Checkpoint, weights: str | None, options: CompileOptions, key: str | None
+    made: Checkpoint,
+    weights: Literal["int4", "int8", "f16", "bf16"] | None,
+    options: CompileOptions,
+    key: str | None,
 ) -> tuple[Any, CacheShape]:
     """Export and compile a checkpoint, and add it to the cache."""
     # only the first load of a model needs torch, transformers and MLIR
@@ -319,10 +323,11 @@ def _compiled(
 
     model = made.model()
     blocks = dict(made.blocks())
-    if weights is not None:
+    if weights == "int4" or weights == "int8":
         blocks = rounded_blocks(model, blocks, _BITS[weights])
+    halves = weights if weights == "f16" or weights == "bf16" else None
     shape = CacheShape(*cache_shape(model))
-    step = fixed(onnx_of_model(model, blocks), {})
+    step = fixed(onnx_of_model(model, blocks, halves), {})
     del model, blocks
     program_key = program_cache_key(step, options, backend_of(options))
     found = compile(step, options=options)

@@ -121,6 +121,45 @@ def test_rounded_weights(folder: tuple[Path, Any], weights: Any) -> None:
     np.testing.assert_allclose(got, want, atol=2e-5 * np.abs(want).max())
 
 
+@pytest.mark.parametrize("weights", ["bf16", "f16"])
+def test_weights_of_16_bits(folder: tuple[Path, Any], tmp_path: Path, weights: Any) -> None:
+    """Rounded, or as a file has them: large matrices are not held in f32."""
+    kind = {"bf16": torch.bfloat16, "f16": torch.float16}[weights]
+    model = folder[1].__class__.from_pretrained(folder[0], dtype=kind)
+    if weights == "bf16":  # kept as they are
+        model.save_pretrained(tmp_path)
+        tiny.tokenizer().save(str(tmp_path / "tokenizer.json"))
+        loaded = text.load(tmp_path, slots=1)
+    else:
+        loaded = text.load(folder[0], weights=weights, slots=1)
+    model = model.float().eval()
+    tokens = loaded.tokens("over the lazy dog and the quick brown fox")
+    with torch.no_grad():
+        want = model(torch.tensor([tokens])).logits[0].numpy()
+    decoder: Any = loaded.decoder
+    got = decoder.scores(0, tokens, 0)
+    single = np.stack([decoder.scores(0, [t], i)[0] for i, t in enumerate(tokens)])
+    for found in (got, single):
+        np.testing.assert_allclose(found, want, atol=2e-5 * np.abs(want).max())
+    sizes = {4: 0, 2: 0}
+    for array in decoder.program.params.values():
+        sizes[array.itemsize] += array.size
+    assert sizes[4] < 9000  # keys and values of few weights, and the angles of positions
+    matrices = sum(p.numel() for p in model.parameters() if p.ndim > 1)
+    assert sizes[2] > matrices - 9000 + model.lm_head.weight.numel()  # packed a second time
+
+
+def test_weights_beyond_a_type(folder: tuple[Path, Any]) -> None:
+    from mgx_mlir.text.graph import with_halves
+
+    model = folder[1].__class__.from_pretrained(folder[0])
+    model.model.layers[1].mlp.up_proj.weight.data[3, 4] = 1e6
+    with pytest.raises(
+        UsageError, match=r"'model\.layers\.1\.mlp\.up_proj' is beyond the range of f16"
+    ):
+        with_halves(model, "f16")
+
+
 @pytest.mark.parametrize(
     ("kind", "more"),
     [

@@ -27,9 +27,9 @@ def share(text: str) -> float:
 
 
 _WEIGHTS = (
-    Option(("--weights",), ("int4 or int8: round linear layers, with"
-                           " a scale per 32 weights (default: the "
-                           "file's types)"), "TYPE", parse=choice("int4", "int8"), group="Model"),
+    Option(("--weights",), "int4 or int8: round linear layers, with a scale per 32 weights; f16 or "
+           "bf16: to that type (default: the file's types)", "TYPE",
+           parse=choice("int4", "int8", "f16", "bf16"), group="Model"),
     Option(("--max-length",), "tokens of a prompt and its answer (default: the model's, at most "
            "4096)", "N", parse=number(2), group="Model"),
     Option(("--draft",), "guess tokens that one run checks, the answer stays as it is: lookup "

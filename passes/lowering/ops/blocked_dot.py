@@ -42,7 +42,7 @@ def blocked_dot(op: BlockedDot, ins: Sequence[Expr | None], e: LoweringContext) 
     def weight(where: list[ir.Value]) -> ir.Value:
         row, column = where
         own = [e.index(e.div(row, op.block_size)), column]
-        if op.bits == 8:
+        if op.bits != 4:
             code = number(codes, kinds[1], [row, column])
         else:
             code = _half(e, codes, row, column)

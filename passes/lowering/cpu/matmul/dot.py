@@ -295,7 +295,7 @@ def _at_once(shape: DotShape, isa: Isa) -> int:
     """Return how many of these are multiplied at once."""
     if in_digits(shape, isa):
         return _IN_DIGITS
-    return _IN_BYTES if shape.bits is not None and shape.bits.bits == 8 else 1
+    return _IN_BYTES if shape.bits is not None and shape.bits.bits != 4 else 1
 
 
 def _few_and_many(shape: DotShape, isa: Isa) -> tuple[Index, Index]:

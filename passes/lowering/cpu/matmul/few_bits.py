@@ -1,4 +1,4 @@
-"""Weights of 4 and 8 bits in the layout of matmuls, and their widening to f32.
+"""Weights of 4, 8 and 16 bits in the layout of matmuls, and their widening to f32.
 
 A 32-bit word has eight 4-bit codes of a column. Put into the last mantissa bits of the f32 2^n, a
 code adds its value to that number: a mask inserts it, and one subtraction removes 2^n and the zero
@@ -98,7 +98,7 @@ class Widening:
         zero = []
         if self.zeros is not None:
             zero = [self._numbers(self.zeros, panel, block, column)]
-        if form.bits == 8 or self.by_table:
+        if form.bits != 4 or self.by_table:
             return [zero] * UNIT
         made: dict[int, list[ir.Value]] = {}
         for bit in sorted(set(_BITS)):
