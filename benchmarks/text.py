@@ -277,7 +277,9 @@ def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
     parser.add_argument("--gguf", type=Path, required=True, help="a .gguf file")
     parser.add_argument("--genai", type=Path, help="a folder of onnxruntime-genai's builder")
-    parser.add_argument("--weights", choices=("int4", "int8"), help="round ours further")
+    parser.add_argument(
+        "--weights", choices=("int4", "int8", "f16", "bf16"), help="round ours further"
+    )
     parser.add_argument("--engines", nargs="*", choices=ENGINES, default=list(ENGINES))
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=7)
