@@ -95,7 +95,7 @@ def test_an_error_comes_at_the_next_call(
         with pytest.raises(CompileError, match="no code for node 'relu'"):
             f(X)
         return
-    with pytest.warns(UserWarning, match="stays with torch: no code for node 'relu'"):
+    with pytest.warns(UserWarning, match="torch keeps running the graph: no code for node 'relu'"):
         torch.testing.assert_close(f(X), double(X))
     torch.testing.assert_close(f(X), double(X))
 
