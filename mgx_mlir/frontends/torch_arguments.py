@@ -298,38 +298,65 @@ def chosen_symmetric_scale(
 
 
 def addmm(x: Any, left: Any, right: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
-    """Return addmm with run-time factors."""
-    if _is_plain(beta) and _is_plain(alpha):
-        return NotImplemented
-    return x * beta + _scaled(left @ right, alpha)
+    """Return addmm: a sum with a matmul."""
+    return _sum(x, lambda a, b: a @ b, (left, right), beta, alpha)
 
 
 def addbmm(x: Any, left: Any, right: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """Return addbmm: a sum with batched matmuls, summed over the batch."""
-    return _sum(x, lambda: (left @ right).sum(0), beta, alpha)
+    return _sum(x, lambda a, b: (a @ b).sum(0), (left, right), beta, alpha)
 
 
 def baddbmm(x: Any, left: Any, right: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """Return baddbmm: a sum with batched matmuls."""
-    return _sum(x, lambda: left @ right, beta, alpha)
+    return _sum(x, lambda a, b: a @ b, (left, right), beta, alpha)
 
 
 def addmv(x: Any, matrix: Any, vector: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """Return addmv: a sum with a matrix-vector product."""
-    return _sum(x, lambda: matrix @ vector, beta, alpha)
+    return _sum(x, lambda a, b: a @ b, (matrix, vector), beta, alpha)
 
 
-def _sum(x: Any, product: Callable[[], Any], beta: Any, alpha: Any) -> Any:
+def addr(x: Any, column: Any, row: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
+    """Return addr: a sum with an outer product."""
+    return _sum(x, lambda a, b: a.unsqueeze(1) * b, (column, row), beta, alpha)
+
+
+def addcmul(x: Any, y: Any, z: Any, *, value: Any = 1) -> Any:
+    """Return x + value y z."""
+    return _sum(x, lambda a, b: a * b, (y, z), 1, value, always=True)
+
+
+def addcdiv(x: Any, y: Any, z: Any, *, value: Any = 1) -> Any:
+    """Return x + value y / z."""
+    return _sum(x, lambda a, b: a / b, (y, z), 1, value, always=True)
+
+
+def _sum(
+    x: Any, product: Callable[[Any, Any], Any], factors: Sequence[Any], beta: Any, alpha: Any,
+    *, always: bool = False,
+) -> Any:  # fmt: skip
     """Return beta x + alpha product, if torch.onnx is wrong.
 
-    torch.onnx reads x even if beta is 0, and makes run-time numbers attributes.
+    torch.onnx reads x even if beta is 0, makes run-time numbers attributes, rounds numbers beside
+    f64 to f32, and rounds the addends of 16-bit floats, which may be infinite where the sum is not.
+
+    always: 16-bit floats are computed in f32 with factors of 1, too.
     """
-    if not _is_plain(beta):
-        return x * beta + _scaled(product(), alpha)
-    if beta and _is_plain(alpha):
+    torch, kind = _torch(), x.dtype
+    is_plain = _is_plain(beta) and _is_plain(alpha)
+    is_short = kind in (torch.float16, torch.bfloat16)
+    if is_plain and beta:
+        is_one = beta == 1 and alpha == 1
+        if not (is_short or kind is torch.float64) or (is_one and not (always and is_short)):
+            return NotImplemented
+    if any(f.dtype is not kind for f in factors):  # torch promotes them
         return NotImplemented
-    found = _scaled(product(), alpha)
-    return x * beta + found if beta else found
+    wide = torch.float32 if is_short else kind
+    found = _scaled(product(*(f.to(wide) for f in factors)), alpha)
+    if is_plain and not beta:
+        return found.to(kind)
+    return (_scaled(x.to(wide), beta) + found).to(kind)
 
 
 def _scaled(x: Any, alpha: Any) -> Any:

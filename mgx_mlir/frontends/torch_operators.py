@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from mgx_mlir.frontends.torch_check_operators import check_translations
+from mgx_mlir.frontends.torch_doubles import scalar_tensor_translations
 from mgx_mlir.frontends.torch_sizes import size_translations
 
 _INT64 = 7  # number of ONNX's TensorProto
@@ -24,6 +25,7 @@ def translations() -> dict[Any, Callable[..., Any]]:
         aten._upsample_bilinear2d_aa.default: _antialiased("linear", -0.75),
         aten._upsample_bicubic2d_aa.default: _antialiased("cubic", -0.5),
         **check_translations(),
+        **scalar_tensor_translations(),
         **size_translations(),
     }
 

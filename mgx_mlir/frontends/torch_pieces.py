@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -311,11 +312,18 @@ def whole_product(x: Any, *, dtype: Any = None) -> Any:
 def vector_norm(
     x: Any, ord: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
 ) -> Any:
-    """Return the norm of a 0-d tensor, that of one element, and of 16-bit floats from f32."""
+    """Return the norm of a 0-d tensor, that of one element, and of 16-bit floats from f32.
+
+    Powers of f64 have f64 exponents, which torch.onnx rounds to f32.
+    """
     torch = _torch()
     if not x.ndim:
         return torch.linalg.vector_norm(x.reshape(1), ord, 0, dtype=dtype)
     kind = dtype or x.dtype
+    if kind is torch.float64 and ord not in (0, 1, 2) and math.isfinite(ord):
+        powers = x.to(kind).abs() ** ord
+        total = powers.sum() if dim is None and not keepdim else powers.sum(dim, keepdim)
+        return total ** (1.0 / ord)
     if not kind.is_floating_point or kind.itemsize > 2:
         return NotImplemented
     return torch.linalg.vector_norm(x.to(kind).to(torch.float32), ord, dim, keepdim).to(kind)

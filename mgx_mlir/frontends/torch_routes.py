@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from mgx_mlir.core.errors import UnsupportedModel
-from mgx_mlir.frontends import torch_scalars, torch_scan
+from mgx_mlir.frontends import torch_doubles, torch_scalars, torch_scan
 
 TABLE = Path(__file__).with_name("torch_routes.json")
 _HARMLESS = "harmless: "
@@ -51,6 +51,8 @@ def _stays(node: Any) -> bool:
     """Return whether a node is exported as is, by the exporter's first pass."""
     row = row_of(node.target)
     if row is None or torch_scalars.is_beyond(node.target, node.args):
+        return False
+    if torch_doubles.is_rounded(node.target, node.args, node.kwargs):
         return False
     return row["route"] in ("export", "translate") and not any(
         True for _ in _lost(node.target, node.args, node.kwargs)
@@ -144,6 +146,8 @@ def _decompositions() -> Mapping[Any, Callable[..., Any]]:
             found[target] = _guarded(target, known.get(target))
         elif name in torch_scalars.OPERATORS:
             found[target] = torch_scalars.in_f32(target)
+        elif name in torch_doubles.FUNCTIONS:
+            found[target] = torch_doubles.in_f64(target)
     return found
 
 

@@ -80,6 +80,76 @@ def test_numbers_beyond_a_short_type_are_used_in_f32(kind: torch.dtype) -> None:
         torch.testing.assert_close(got, want, rtol=2e-2, atol=0)
 
 
+def f64_numbers(x: Tensor, y: Tensor, s: Tensor) -> dict[str, Tensor]:
+    """Calls with numbers that f32 rounds."""
+    fn = torch.nn.functional
+    return {
+        "mul": x * 0.3, "add": x + 0.1, "div": 0.7 / x, "pow": x.abs() ** 0.3, "less": x < 0.1,
+        "where": torch.where(x > 0, x, 0.1), "fill": x.masked_fill(x > 0, 0.1),
+        "clamp": x.clamp(-0.3, 0.1), "low": x.clamp_min(0.1), "high": x.clamp_max(0.1),
+        "hardtanh": fn.hardtanh(x, -0.3, 0.1), "full": x + torch.full_like(x, 0.1),
+        "filled": torch.full((2,), 0.1, dtype=x.dtype), "new": x.new_full((2,), 0.1),
+        "celu": fn.celu(x, 0.3), "selu": fn.selu(x), "elu": fn.elu(x, 0.3),
+        "leaky": fn.leaky_relu(x, 0.3), "softplus": fn.softplus(x, 0.3),
+        "hardsigmoid": fn.hardsigmoid(x), "softshrink": fn.softshrink(x, 0.3),
+        "threshold": fn.threshold(x, 0.3, 0.1), "huber": fn.huber_loss(x, y, delta=0.3),
+        "alpha": torch.add(x, y, alpha=0.3), "minus": torch.sub(x, y, alpha=0.3),
+        "addmm": torch.addmm(s, x, y.t(), beta=0.3, alpha=0.1),
+        "addcmul": torch.addcmul(x, x, y, value=0.3),
+        "addr": torch.addr(s, x[:, 0], y[:, 0], beta=0.3),
+        "norm": torch.linalg.vector_norm(x, 1.3), "cube": torch.linalg.vector_norm(x, 3, 1),
+        "linspace": x + torch.linspace(0.1, 0.7, 4, dtype=x.dtype), "quantile": x.quantile(0.3),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("target", ["ref", "cpu"])
+def test_numbers_beside_f64_keep_their_digits(target: str) -> None:
+    x, y, s = (torch.randn(n, dtype=torch.float64) for n in ((3, 4), (3, 4), (3, 3)))
+    with torch.no_grad():
+        found = torch.compile(f64_numbers, backend="mgx", options={"target": target})(x, y, s)
+    torch._dynamo.reset()
+    for name, want in f64_numbers(x, y, s).items():
+        torch.testing.assert_close(found[name], want, rtol=1e-13, atol=1e-13, msg=name)
+
+
+@pytest.mark.parametrize("kind", [torch.float32, torch.float64])
+def test_numbers_beside_complex_numbers(kind: torch.dtype) -> None:
+    def graph(x: Tensor) -> list[Tensor]:
+        z = torch.complex(x, x + 1)
+        return [torch.view_as_real(z * (2 + 0.1j) + 0.3), (z * 0.3).imag]
+
+    x = torch.randn(5, dtype=kind)
+    with torch.no_grad():
+        found = torch.compile(graph, backend="mgx", options={"target": "ref"})(x)
+    torch._dynamo.reset()
+    for got, want in zip(found, graph(x), strict=True):
+        torch.testing.assert_close(got, want)
+
+
+@pytest.mark.parametrize("kind", [torch.float16, torch.bfloat16])
+def test_sums_of_16_bit_floats_whose_addends_are_infinite(kind: torch.dtype) -> None:
+    most = torch.finfo(kind).max * 0.75
+
+    def graph(x: Tensor, left: Tensor, right: Tensor) -> list[Tensor]:
+        factors = {"beta": 2, "alpha": -1}
+        return [
+            torch.addmm(x, left, right, **factors),
+            torch.addbmm(x, left[None], right[None], **factors),
+            torch.baddbmm(x[None], left[None], right[None], **factors),
+            torch.addr(x, left[:, 0], right[0], **factors),
+        ]
+
+    x = torch.full((2, 2), most, dtype=kind)
+    left, right = torch.full((2, 1), 1.25 * most, dtype=kind), torch.full((1, 2), 1.0, dtype=kind)
+    with torch.no_grad():
+        found = torch.compile(graph, backend="mgx", options={"target": "ref"})(x, left, right)
+    torch._dynamo.reset()
+    for got in found:
+        assert torch.equal(
+            got, (2 * x.float() - left.float() * right.float()).to(kind).reshape(got.shape)
+        )
+
+
 def test_a_sine_over_its_angle() -> None:
     for x in (torch.linspace(-9, 9, 37), torch.linspace(-9, 9, 37).half(), torch.arange(-3, 4)):
         torch.testing.assert_close(numbers.sine_over_angle(x), torch.sinc(x))
