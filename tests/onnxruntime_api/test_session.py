@@ -11,6 +11,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import onnx
+import onnx.parser
 import pytest
 from onnx import TensorProto, helper
 
@@ -49,6 +50,16 @@ def test_what_a_session_says_of_its_model(ort: ModuleType, session: Any) -> None
     assert session.get_provider_options() == {"CPUExecutionProvider": {}}
     assert session.get_overridable_initializers() == []
     assert isinstance(session.get_session_options(), ort.SessionOptions)
+
+
+@pytest.mark.parametrize("ort", ["ours"], indirect=True)
+def test_an_output_has_the_type_of_its_values(ort: ModuleType) -> None:
+    """The file states another one, which onnxruntime refuses and MIGraphX ignores."""
+    text = '<ir_version: 8, opset_import: ["": 17]> g (float[2] x) => (int64[2] y) { y = Relu(x) }'
+    made = ort.InferenceSession(onnx.parser.parse_model(text).SerializeToString())
+    [output] = made.get_outputs()
+    [y] = made.run(None, {"x": np.array([1, -2], np.float32)})
+    assert (output.type, output.shape, y.dtype) == ("tensor(float)", [2], np.float32)
 
 
 def test_runs(session: Any) -> None:

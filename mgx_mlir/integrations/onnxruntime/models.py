@@ -12,12 +12,13 @@ import onnx
 from onnx import numpy_helper
 from onnx.external_data_helper import uses_external_data
 
+from mgx_mlir.core import dtypes
 from mgx_mlir.core.errors import FileError
 from mgx_mlir.frontends.onnx.inputs import graph_inputs
 from mgx_mlir.frontends.other_files import missing_notes, refuse_other
 from mgx_mlir.integrations.onnxruntime.errors import InvalidArgument, NoSuchFile
 from mgx_mlir.integrations.onnxruntime.options import SessionOptions
-from mgx_mlir.integrations.onnxruntime.types import NodeArg, node_arg
+from mgx_mlir.integrations.onnxruntime.types import NodeArg, element_name, element_number, node_arg
 from mgx_mlir.programs.signature import Port, Signature
 
 _FOLDER = "session.model_external_initializers_file_folder_path"
@@ -84,13 +85,16 @@ class Model:
         return {**self.options, "external_data_path": os.path.dirname(self.source) or "."}
 
     def with_shapes(self, signature: Signature | None) -> Model:
-        """Return the model with shapes of outputs that its file leaves dynamic.
+        """Return the model with the program's element types of outputs, and with shapes that the
+        file leaves dynamic.
 
         signature: None where there is no program, as an input's rank is known only at run time.
         """
-        if not any(self._is_open(a) for a in self.outputs):
-            return self
         by_name = {} if signature is None else {p.name: p for p in signature.outputs}
+        outputs = tuple(_computed(a, by_name.get(a.name)) for a in self.outputs)
+        self = replace(self, outputs=outputs)
+        if not any(self._is_open(a) for a in outputs):
+            return self
         inferred: dict[str, NodeArg] = {}
         size = os.path.getsize(self.source) if isinstance(self.source, str) else len(self.source)
         if size <= _INFERRED:
@@ -105,6 +109,16 @@ class Model:
     @staticmethod
     def _is_open(a: NodeArg) -> bool:
         return a.type.startswith("tensor") and (not a.shape or None in a.shape)
+
+
+def _computed(a: NodeArg, port: Port | None) -> NodeArg:
+    """Return an output with the type of its values, which the file may state otherwise."""
+    if port is None or port.element or port.text or (port.shown is not None and port.shown.texts):
+        return a
+    if not a.type.startswith("tensor("):
+        return a
+    kind = element_name(element_number(dtypes.from_name(port.dtype).np))
+    return NodeArg(a.name, f"tensor({kind})", a.shape)
 
 
 def _closed(a: NodeArg, inferred: NodeArg | None, port: Port | None) -> NodeArg:
