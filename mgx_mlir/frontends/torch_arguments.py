@@ -84,6 +84,9 @@ def scatter_reduce(
 
     Without include_self it starts with the least finite number, even if all are -inf.
     """
+    if x.ndim == 0 and not include_self:  # ONNX scatters along an axis
+        row = x.reshape(1), 0, index.reshape(-1), src.reshape(-1), reduce
+        return _torch().scatter_reduce(*row, include_self=False).reshape(())
     torch, cut = _torch(), sources_of(src, index)
     if reduce == "mean":
         src = cut

@@ -126,6 +126,14 @@ def test_scatter_reduce(reduce: str) -> None:
     check(f, torch.randint(-9, 9, (4, 4)), i, torch.randint(-9, 9, (6, 3)))
 
 
+@pytest.mark.parametrize("reduce", ["sum", "prod", "mean", "amax", "amin"])
+def test_scatter_reduce_of_one_number(reduce: str) -> None:
+    def f(x: Tensor, i: Tensor, s: Tensor) -> list[Tensor]:
+        return [x.scatter_reduce(0, i, s, reduce, include_self=b) for b in (True, False)]
+
+    check(f, torch.tensor(2.0), torch.tensor(0), torch.tensor(3.0))
+
+
 @pytest.mark.parametrize("reduce", ["prod", "mean", "amax", "amin"])
 def test_index_reduce(reduce: str) -> None:
     def f(x: Tensor, i: Tensor, s: Tensor) -> list[Tensor]:
