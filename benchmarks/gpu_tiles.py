@@ -84,7 +84,8 @@ THREADS = {
     "windows": [[64, 64, 4, 4, 16], [16, 32, 2, 2, 32]],
 }  # fmt: skip
 THREADS_JUDGE = "best of some in bounds of code compiled for gfx1100"
-LANES = {"waves": 4, "loads": 8, "word_loads": 2, "word_columns": 2}
+LANES = {"waves": 4, "loads": 8, "word_loads": 2, "word_waves": 4, "word_wave_columns": 1,
+         "word_columns": 2}  # fmt: skip
 LANES_JUDGE = "best of some in bounds of code compiled for gfx942"
 FITTED = "2026-11-28"  # at the latest: the fits are older than this script
 

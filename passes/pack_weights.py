@@ -186,6 +186,7 @@ def find_blocked_weights(op: Dot, rw: Rewriter) -> Replacement:
 
     Also for 8-bit integers and floats, and on CPUs for f16 and bf16 that are converted to f32.
     Scales and zero points are read through any views; the block size is found from their values.
+    On GPUs an input that was widened is read as it was.
     """
     x, out = TensorType.of(op.a), TensorType.of(op.out)
     gpu = rw.options.gpu
@@ -215,16 +216,38 @@ def find_blocked_weights(op: Dot, rw: Rewriter) -> Replacement:
     if found is None:
         return no_match("blocks are no multiple of {} rows", unit)
     block, codes, scales, zeros = found
-    read = op.a
+    read = _narrow(op) if gpu else op.a
     if gpu and x.rank > 2:
-        read = reshaped(rw, op.a, (rows_of(x.dims[:-1]), depth))
+        read = reshaped(rw, read, (rows_of(x.dims[:-1]), depth))
     elif not gpu and x.dtype is not dtypes.FLOAT:
         read = rw.op("convert", op.a, target_type=dtypes.FLOAT)
     weights = [rw.literal(v) for v in (codes, scales, zeros) if v is not None]
     made = rw.op("blocked_dot", read, *weights, block_size=block, bits=chain.bits)
+    if TensorType.of(made).rank != out.rank:
+        made = reshaped(rw, made, out.dims)
     if TensorType.of(made).dtype is not x.dtype:
         return rw.op("convert", made, target_type=x.dtype)
-    return made if TensorType.of(made).rank == out.rank else reshaped(rw, made, out.dims)
+    return made
+
+
+def _narrow(op: Dot) -> ir.Value:
+    """Return the input in the type from which it was widened, where each use narrows the result
+    to that type; else the input. Sums of blocked_dot are f32 for each type of its input.
+    """
+    owner = op.a.owner
+    if isinstance(owner, ir.Block) or not is_a(owner, Convert):
+        return op.a
+    below = owner.operands[0]
+    kind = TensorType.of(below).dtype
+    if kind not in INPUTS or kind is TensorType.of(op.a).dtype:
+        return op.a
+    narrowed = all(
+        is_a(use.owner, Convert)
+        and TensorType.of(use.owner.results[0]).dtype is kind
+        and attributes_of(use.owner).get("overflow")
+        for use in op.out.uses
+    )
+    return below if narrowed else op.a
 
 
 def _blocks(

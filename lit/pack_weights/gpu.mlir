@@ -23,6 +23,47 @@ func.func @rows(%x: tensor<2x3x64xf16>) -> tensor<2x3x64xf16> {
 
 // -----
 
+// An input in f16 that was widened for the sums is read in f16, where results are f16 again.
+// CHECK-LABEL: @widened(
+// CHECK: [[Y:%.+]] = "migraphx.blocked_dot"(%arg0, {{.*}}) {{.*}} : (tensor<1x64xf16>, {{.*}}) -> tensor<1x64xf16>
+// CHECK-LABEL: @widened_result(
+// CHECK: [[X:%.+]] = "migraphx.convert"(%arg0)
+// CHECK: "migraphx.blocked_dot"([[X]], {{.*}}) {{.*}} -> tensor<1x64xf32>
+// CHECK-LABEL: @clipped(
+// CHECK: [[X:%.+]] = "migraphx.convert"(%arg0)
+// CHECK: "migraphx.blocked_dot"([[X]], {{.*}}) {{.*}} -> tensor<1x64xf32>
+func.func @widened(%x: tensor<1x64xf16>) -> tensor<1x64xf16> {
+  %w = "migraphx.literal"() {value = dense<17> : tensor<64x64xi8>} : () -> tensor<64x64xi8>
+  %s = "migraphx.literal"() {value = dense<0.5> : tensor<64x64xf32>} : () -> tensor<64x64xf32>
+  %0 = "migraphx.convert"(%w) {target_type = f32} : (tensor<64x64xi8>) -> tensor<64x64xf32>
+  %1 = "migraphx.mul"(%0, %s) : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
+  %2 = "migraphx.convert"(%x) {target_type = f32} : (tensor<1x64xf16>) -> tensor<1x64xf32>
+  %3 = "migraphx.dot"(%2, %1) : (tensor<1x64xf32>, tensor<64x64xf32>) -> tensor<1x64xf32>
+  %4 = "migraphx.convert"(%3) {target_type = f16, overflow = true} : (tensor<1x64xf32>) -> tensor<1x64xf16>
+  return %4 : tensor<1x64xf16>
+}
+func.func @widened_result(%x: tensor<1x64xf16>) -> tensor<1x64xf32> {
+  %w = "migraphx.literal"() {value = dense<17> : tensor<64x64xi8>} : () -> tensor<64x64xi8>
+  %s = "migraphx.literal"() {value = dense<0.5> : tensor<64x64xf32>} : () -> tensor<64x64xf32>
+  %0 = "migraphx.convert"(%w) {target_type = f32} : (tensor<64x64xi8>) -> tensor<64x64xf32>
+  %1 = "migraphx.mul"(%0, %s) : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
+  %2 = "migraphx.convert"(%x) {target_type = f32} : (tensor<1x64xf16>) -> tensor<1x64xf32>
+  %3 = "migraphx.dot"(%2, %1) : (tensor<1x64xf32>, tensor<64x64xf32>) -> tensor<1x64xf32>
+  return %3 : tensor<1x64xf32>
+}
+func.func @clipped(%x: tensor<1x64xf16>) -> tensor<1x64xf16> {
+  %w = "migraphx.literal"() {value = dense<17> : tensor<64x64xi8>} : () -> tensor<64x64xi8>
+  %s = "migraphx.literal"() {value = dense<0.5> : tensor<64x64xf32>} : () -> tensor<64x64xf32>
+  %0 = "migraphx.convert"(%w) {target_type = f32} : (tensor<64x64xi8>) -> tensor<64x64xf32>
+  %1 = "migraphx.mul"(%0, %s) : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
+  %2 = "migraphx.convert"(%x) {target_type = f32} : (tensor<1x64xf16>) -> tensor<1x64xf32>
+  %3 = "migraphx.dot"(%2, %1) : (tensor<1x64xf32>, tensor<64x64xf32>) -> tensor<1x64xf32>
+  %4 = "migraphx.convert"(%3) {target_type = f16} : (tensor<1x64xf32>) -> tensor<1x64xf16>
+  return %4 : tensor<1x64xf16>
+}
+
+// -----
+
 // Blocks of 8 rows are no multiple of what a matrix instruction takes.
 // CHECK-LABEL: @short_blocks
 // CHECK-NOT: migraphx.blocked_dot

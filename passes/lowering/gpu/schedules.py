@@ -119,6 +119,8 @@ class LaneTiles:
     waves: int  # waves that share the depth where columns are few
     loads: int  # fewest loads of a lane for which waves share the depth
     word_loads: int  # fewest loads of a lane of words of codes for which waves share the depth
+    word_waves: int  # waves that share the depth of words of codes
+    word_wave_columns: int  # most columns for each SIMD of the chip where they do
     word_columns: int  # most columns of words of codes that a lane reads for one row
 
 

@@ -218,11 +218,11 @@ def words_info(arch: str, rows: Sequence[int], words: Sequence[int]) -> ir.Attri
     run = next(n for n in (4, 2, 1) if count % n == 0)
     along = gcd(count // run, chip.lanes)
     known = schedules.lane_tiles(arch)
-    deep = blocks * along >= known.word_loads * known.waves * chip.lanes
-    waves = known.waves if deep and columns <= chip.units * chip.simds else 1
+    full = chip.units * chip.simds
+    deep = blocks * along >= known.word_loads * known.word_waves * chip.lanes
+    waves = known.word_waves if deep and columns <= known.word_wave_columns * full else 1
     # IREE distributes no tile of several rows and columns
     most = known.word_columns if prod(rows) == 1 else 1
-    full = chip.units * chip.simds
     own = next(
         (n for n in (8, 4, 2) if n <= most and columns % n == 0 and columns // n * waves >= full), 1
     )

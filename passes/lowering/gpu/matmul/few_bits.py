@@ -1,14 +1,13 @@
 """Matmuls by weights of few bits on GPUs: codes in memory, numbers in registers and the LDS.
 
 Up to four rows: a 32-bit word has codes of distant rows of a block. Each becomes a number by a
-mask, an `or` and a subtraction, which put it into the last mantissa bits of an f32. So rows are
-read in contiguous pieces. More rows: a workgroup widens its tile of codes when copying it to the
+mask, which leaves a subnormal f32, and a multiplication-addition. So rows are read in contiguous
+pieces. More rows: a workgroup widens its tile of codes when copying it to the
 LDS, from where matrix instructions read it as other weights.
 """
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Sequence
 from dataclasses import replace
 from math import prod
@@ -39,6 +38,8 @@ from mgx_mlir.passes.pack_weights import GPU_UNIT
 
 _WORD = 32  # bits of a word
 _MANTISSA = 23  # bits of the mantissa of an f32
+_SUBNORMAL = 149  # least positive f32: 2**-149
+_UNIT = 2.0**-22  # codes are in this unit, so that the factor of a subnormal one is at most 2**127
 _FEW = 4  # most rows that lanes sum up
 _SPLITS = (1, 2, 4, 8, 16)  # counts of equal parts of the depth
 _WIDEN = 5  # instructions of a lane for a code that it widens
@@ -204,24 +205,27 @@ def _few(
     # LLVM makes one instruction of both for AMD; of NVIDIA's nothing is contracted
     fused = vendor_of(e.options.arch) == "nvidia"
 
+    def add_term(a: ir.Value, b: ir.Value, total: ir.Value | None) -> ir.Value:
+        if total is not None and fused:
+            return math.FmaOp(a, b, total).result
+        term = arith.MulFOp(a, b).result
+        return term if total is None else arith.AddFOp(term, total).result
+
     def body(*args: ir.Value) -> ir.Value:
         row, own, total = args[:fields], args[fields + 1 : -1], args[-1]
         numbers = [p.number(v, ir.F32Type.get()) for p, v in zip(parts, own, strict=True)]
-        zero = numbers[1] if len(numbers) > 1 else None
         # stored codes of 8 bits are above their values, and so are zero points, exactly
-        middle = stored if zero is None else stored - _middle(op)
+        zero = _number(-_UNIT * (stored if len(numbers) < 2 else stored - _middle(op)))
+        if len(numbers) > 1:
+            zero = add_term(numbers[1], _number(-_UNIT), zero)
         found: ir.Value | None = None
-        for a, code in zip(row, _numbers(args[fields], op.bits, middle), strict=True):
-            value = code if zero is None else arith.SubFOp(code, zero).result
+        for a, (code, at) in zip(row, _subnormal_codes(args[fields], op.bits), strict=True):
+            value = add_term(code, _number(_UNIT * 2.0 ** (_SUBNORMAL - at)), zero)
             wide = a if element is dtypes.FLOAT else arith.ExtFOp(ir.F32Type.get(), a).result
-            if found is None or not fused:
-                term = arith.MulFOp(wide, value).result
-                found = term if found is None else arith.AddFOp(found, term).result
-            else:
-                found = math.FmaOp(wide, value, found).result
+            found = add_term(wide, value, found)
         assert found is not None
         # with a multiplication it would be a contraction, for which IREE gives a lane one element
-        scaled = math.FmaOp(found, numbers[0], constant(0, dtypes.FLOAT).value).result
+        scaled = math.FmaOp(found, numbers[0], _number(0)).result
         return arith.AddFOp(total, scaled).result
 
     operands = [*pieces, codes.value, *[p.value for p in parts]]
@@ -232,7 +236,11 @@ def _few(
         e, made, compilation_info.FEW_BITS_WORDS, f"dot of {op.bits}-bit codes",
         lambda arch: compilation_info.words_info(arch, rows, codes.type.dims),
     )  # fmt: skip
-    return made
+    own = ir.AffineMap.get_identity(lead + 1)
+    return e.generic(
+        [made], [e.empty([*rows, columns], dtypes.FLOAT)], [own, own], [PARALLEL] * (lead + 1),
+        lambda sum_in_units, _: arith.MulFOp(sum_in_units, _number(1 / _UNIT)).result,
+    )[0]  # fmt: skip
 
 
 def _field(x: ir.Value, s: int) -> ir.Value:
@@ -246,29 +254,30 @@ def _field(x: ir.Value, s: int) -> ir.Value:
     return tensor.ExtractSliceOp(made, x, [], [], [], offsets, sizes, [1] * rank).result
 
 
-def _numbers(word: ir.Value, bits: int, middle: float) -> list[ir.Value]:
-    """Return the codes of a word less `middle`, in f32.
+def _subnormal_codes(word: ir.Value, bits: int) -> list[tuple[ir.Value, int]]:
+    """Return the codes of a word in f32, each with its first bit `at`.
 
-    A code in the last bits of an f32 of the right size adds itself to it.
+    Bits of a code, at their place in a word and without an exponent, are the subnormal number
+    code * 2**(at - 149). Fields beyond the mantissa are shifted into it.
     """
 
     def number(n: int) -> ir.Value:
         return constant(n, dtypes.INT32).value
 
-    fields = _WORD // bits
     low = _MANTISSA // bits  # fields within the mantissa
-    found: list[ir.Value] = []
+    found: list[tuple[ir.Value, int]] = []
     source = word
-    for s in range(fields):
+    for s in range(_WORD // bits):
         at = s % low * bits
         if s and at == 0:
             source = arith.ShRUIOp(word, number(s * bits)).result
-        base = 2.0 ** (_MANTISSA - at)
         own = arith.AndIOp(source, number(((1 << bits) - 1) << at)).result
-        made = arith.OrIOp(own, number(struct.unpack("<i", struct.pack("<f", base))[0])).result
-        wide = arith.BitcastOp(ir.F32Type.get(), made).result
-        found.append(arith.AddFOp(wide, constant(-(base + middle), dtypes.FLOAT).value).result)
+        found.append((arith.BitcastOp(ir.F32Type.get(), own).result, at))
     return found
+
+
+def _number(x: float) -> ir.Value:
+    return constant(x, dtypes.FLOAT).value
 
 
 # ---- more rows -----------------------------------------------------------------------------------
