@@ -184,4 +184,5 @@ CASES: dict[int, Way] = {
     48: UNREDUCED,
     49: Refused("exceeded stack allocation limit"),
     50: CRASHES,
+    51: Refused("mismatch of result layout", "gfx942"),
 }

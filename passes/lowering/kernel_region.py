@@ -15,7 +15,7 @@ from mgx_mlir.dialects.migraphx.views import Transpose
 from mgx_mlir.passes.lowering import views
 from mgx_mlir.passes.lowering.context import LoweringContext
 from mgx_mlir.passes.lowering.expr import Expr, Extent, Leaf, View
-from mgx_mlir.passes.lowering.gpu import rows
+from mgx_mlir.passes.lowering.gpu import pointwise_tiles, rows
 from mgx_mlir.passes.lowering.gpu.matmul import image_windows
 from mgx_mlir.passes.lowering.gpu.matmul.gathered_convolution import WindowRows
 from mgx_mlir.passes.lowering.gpu.matmul.stored_rows import rows_of
@@ -175,6 +175,7 @@ def dispatched(
         finally:
             e.in_region = False
         results = rows.share(e, inner, results)
+        pointwise_tiles.give(e.options, inner)
         results = [_copied(r, inner) or r for r in results]
         results = [
             r if r.type == t or not _is_of(r, inner) else tensor.CastOp(t, r).result

@@ -282,6 +282,8 @@ class ArithScalars:
 
     def select(self, condition: TypedScalar, x: ScalarLike, y: ScalarLike) -> TypedScalar:
         a, b = self._pair(x, y)
+        if a.value == b.value:  # IREE would make it a copying loop, for which it has no code
+            return a
         return TypedScalar(arith.SelectOp(condition.value, a.value, b.value).result, a.dtype)
 
     def cast(self, x: TypedScalar, dtype: DType) -> TypedScalar:

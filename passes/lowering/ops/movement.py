@@ -29,6 +29,7 @@ from mgx_mlir.passes.lowering.context import LoweringContext
 from mgx_mlir.passes.lowering.cpu.frame.isa import isa_of
 from mgx_mlir.passes.lowering.cpu.nest import copies
 from mgx_mlir.passes.lowering.expr import Expr, Extent, Leaf, Splat, View, broadcast_map
+from mgx_mlir.passes.lowering.gpu import plain_concat
 from mgx_mlir.passes.lowering.iree.linalg_ext import whole
 from mgx_mlir.passes.lowering.registry import lowers
 from mgx_mlir.passes.lowering.scalar import Number, constant
@@ -115,8 +116,33 @@ def slice_(
     e: LoweringContext,
 ) -> ir.Value:
     """Attributes, run-time operands, or both."""
-    offsets, sizes = slice_bounds(e, op, e.extents(ins[0]))
+    own = e.extents(ins[0])
+    offsets, sizes = slice_bounds(e, op, own)
+    if _is_dynamic_row(e, own, sizes):
+        return _row(e, ins[0], offsets[0], sizes)
     return extract_slice(e, ins[0], offsets, sizes)
+
+
+def _is_dynamic_row(e: LoweringContext, own: Sequence[Extent], sizes: Sequence[Extent]) -> bool:
+    """Return whether a slice is one whole row of dynamic length, on a GPU (hazard 51)."""
+    rest = list(zip(own[1:], sizes[1:], strict=True))
+    return (
+        e.options.target == "gpu" and bool(rest) and sizes[0] == 1
+        and own[0] != 1 and all(a is b or a == b for a, b in rest)
+        and not all(isinstance(a, int) for a, _ in rest)
+    )  # fmt: skip
+
+
+def _row(e: LoweringContext, x: ir.Value, at: Extent, sizes: Sequence[Extent]) -> ir.Value:
+    """Return a row as a slice of the flat tensor."""
+    t = TensorType.of(x)
+    length: Extent = 1
+    for n in sizes[1:]:
+        length = e.mul(length, n)
+    whole = e.mul(e.extents(x)[0], length)
+    flat = reshape_tensor(e, x, t.with_dims(e.static_dims([whole])), [whole])
+    row = extract_slice(e, flat, [e.mul(at, length)], [length])
+    return reshape_tensor(e, row, t.with_dims(e.static_dims(sizes)), list(sizes))
 
 
 def slice_bounds(
@@ -232,6 +258,8 @@ def concat(op: Concat, ins: tuple[list[ir.Value]], e: LoweringContext) -> ir.Val
     extents, offsets = concat_extents(e, op, [have for _, have in parts])
     if len(parts) == 1 and 0 not in parts[0][1]:
         return parts[0][0]
+    if plain_concat.takes(e, op, ins[0]):
+        return plain_concat.concat(e, op, ins[0])
     result = e.empty(extents, out.dtype)
     for (x, have), offset in zip(parts, offsets, strict=True):
         where: list[Extent] = [0] * out.rank
