@@ -6,8 +6,8 @@
 // CHECK-LABEL: @main(
 // CHECK: linalg.generic {{.*}} iterator_types = ["parallel", "parallel", "reduction"]{{.*}} ins({{.*}} : tensor<128x768xf16>, tensor<768x768xf16>)
 // CHECK-SAME: mma_kind = #iree_gpu.mma_layout<NV_MMA_SYNC_F32_16x8x16_F16>
-// CHECK-SAME: padding = [32, 32, 256]
-// CHECK-SAME: reduction = [0, 0, 16], subgroup = [1, 2, 0], workgroup = [32, 32, 0]
+// CHECK-SAME: padding = [32, 32, 128]
+// CHECK-SAME: reduction = [0, 0, 8], subgroup = [1, 2, 0], workgroup = [32, 32, 0]
 // CHECK-SAME: workgroup_size = [128, 1, 1] subgroup_size = 32
 // CHECK-SAME: prefetch_num_stages = 3, no_reduce_shared_memory_bank_conflicts = true
 // CHECK-NOT: amdgpu

@@ -428,6 +428,26 @@ def rounded_bf16(b: ArithScalars, x: TypedScalar) -> TypedScalar:
     return cast(TypedScalar, scalar_math.to_bf16(cast(ScalarBuilder, b), x))
 
 
+def _to_odd(x: TypedScalar) -> TypedScalar:
+    """Return an f64 as the f32 beside it whose last bit is 1; exact ones as they are.
+
+    To round that to f16 is to round once. IREE rounds f64 to f32 and then to f16 on CPUs without
+    an instruction for f16.
+    """
+    b = ArithScalars(dtypes.DOUBLE, dtypes.FLOAT)
+    near = TypedScalar(arith.TruncFOp(signless(dtypes.FLOAT), x.value).result, dtypes.FLOAT)
+    back = TypedScalar(arith.ExtFOp(signless(dtypes.DOUBLE), near.value).result, dtypes.DOUBLE)
+    bits = b.bitcast(near, dtypes.INT32)
+    one = b.const(1, dtypes.INT32)
+    is_even = arith.XOrIOp(arith.AndIOp(bits.value, one.value).result, one.value).result
+    # bits of a larger magnitude are a larger number
+    grown = b.cmp("gt", b.abs(x), b.abs(back))
+    shrunk = b.cmp("lt", b.abs(x), b.abs(back))
+    step = b.select(grown, one, b.select(shrunk, b.const(-1, dtypes.INT32), 0))
+    odd = arith.AddIOp(bits.value, arith.MulIOp(step.value, is_even).result).result
+    return b.bitcast(TypedScalar(odd, dtypes.INT32), dtypes.FLOAT)
+
+
 def narrow(x: TypedScalar, dtype: DType) -> TypedScalar:
     """Return a computed element as the type it is stored in."""
     if x.dtype is dtype:
@@ -436,7 +456,9 @@ def narrow(x: TypedScalar, dtype: DType) -> TypedScalar:
         return x.stored
     if not dtype.is_low_precision or not x.dtype.is_float:
         raise TypeError(f"a scalar of {x.dtype} where {dtype} is stored")
-    if x.dtype is dtypes.DOUBLE and dtype is not dtypes.HALF:  # IREE cannot convert f64 to f8
+    if x.dtype is dtypes.DOUBLE and dtype is dtypes.HALF:
+        x = _to_odd(x)
+    elif x.dtype is dtypes.DOUBLE:  # IREE cannot convert f64 to f8
         x = TypedScalar(arith.TruncFOp(signless(dtypes.FLOAT), x.value).result, dtypes.FLOAT)
     if dtype is dtypes.BF16:  # IREE drops the conversion where the value is not stored
         x = rounded_bf16(ArithScalars(dtypes.FLOAT, dtypes.FLOAT), x)

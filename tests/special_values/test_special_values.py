@@ -125,6 +125,26 @@ def test_casts_of_f64_round_as_documented(kind: str, digits: int, once: bool, ta
     assert y == (1 + 2.0 ** (1 - digits) if once else 1)
 
 
+@pytest.mark.parametrize("target", ["ref", "cpu"])
+def test_f64_beside_each_middle_of_two_f16(target: str) -> None:
+    """IREE rounds through f32 on CPUs without an instruction for f16."""
+    each = np.arange(1 << 15, dtype=np.uint16).view(np.float16).astype(np.float64)
+    each = each[np.isfinite(each)]
+    middle = (each[1:] + each[:-1]) / 2
+    x = np.concatenate([middle * (1 + e) for e in (0, 2.0**-40, -(2.0**-40))])
+    x = np.concatenate([x, -x, [0.0, -0.0, 65519.99, 65520, 1e300, 1e-300, np.inf, np.nan]])
+    cast = helper.make_node("Cast", ["x"], ["y"], to=TensorProto.FLOAT16)
+    ends = [
+        helper.make_tensor_value_info("x", TensorProto.DOUBLE, list(x.shape)),
+        helper.make_tensor_value_info("y", TensorProto.FLOAT16, list(x.shape)),
+    ]
+    graph = helper.make_graph([cast], "g", ends[:1], ends[1:])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    [y] = mgx_mlir.compile(model, target, cache=False).run({"x": x})
+    with np.errstate(over="ignore"):
+        np.testing.assert_array_equal(np.asarray(y), x.astype(np.float16))
+
+
 @pytest.mark.parametrize("fast_math", [True, False])
 @pytest.mark.parametrize("target", ["ref", "cpu"])
 def test_the_sign_of_a_sum_with_zero_is_as_documented(target: str, fast_math: bool) -> None:
