@@ -38,7 +38,7 @@ FIRST = (
     (3136, 256, 64), (64, 4096, 4096), (2048, 2048, 2048), (256, 1024, 4096), (1000, 512, 2048),
     (32, 2304, 768), (400, 1280, 1280),
 )  # fmt: skip
-# those that no fit has seen: BERT-large, ViT, Whisper, ResNet-50, GPT-2, UNets, Llama, Qwen, others
+# held out from fits: BERT-large, ViT, Whisper, ResNet-50, GPT-2, UNets, Llama, Qwen, others
 HELD_OUT = (
     (384, 1024, 1024), (384, 4096, 1024), (384, 1024, 4096), (3072, 3072, 1024),
     (197, 2304, 768), (197, 768, 3072), (577, 1024, 1024), (577, 4096, 1024), (1576, 3072, 768),

@@ -44,7 +44,7 @@ def concat(e: LoweringContext, op: Concat, parts: Sequence[ir.Value]) -> ir.Valu
         found = index.from_positions(
             e, dims, t.dtype, lambda where: narrow(read(elements, where, 0), t.dtype).value
         )
-        if axis_of(op.axis, t.rank) < t.rank - 1:  # else elements are read one at a time
+        if axis_of(op.axis, t.rank) < t.rank - 1:  # elements of others are read one by one
             pointwise_tiles.give(e.options, ir.InsertionPoint.current.block)
         return [found]
 

@@ -1,7 +1,7 @@
 """Tiles of pointwise loops on NVIDIA GPUs: full workgroups, whose threads move 16 bytes each.
 
-IREE gives a workgroup one row of the last dim. Rows of 128 elements are then 32 threads, and the
-start of so many workgroups takes longer than the copy: 2 MB into 2 MB take 6.2 us on an H200. AMD's
+IREE gives a workgroup one row of the last dim. Rows of 128 elements are then 32 threads, and 8,192
+workgroups take longer to start than to copy: 2 MB into 2 MB take 6.2 us on an H200. AMD's
 loops keep IREE's tiles: no clock has judged others.
 """
 
@@ -16,8 +16,8 @@ from mgx_mlir.hardware.chips import CHIPS, Chip
 from mgx_mlir.passes.lowering.gpu.matmul.compilation_info import threads_attribute
 from mgx_mlir.passes.lowering.options import LowerOptions
 
-BYTES = 16  # of a thread's load
-THREADS = 256  # of a workgroup, at most
+BYTES = 16  # bytes that a thread loads at once
+THREADS = 256  # most threads of a workgroup
 LEAST = 1 << 16  # elements; fewer do not fill the chip either way
 _BYTE = 8
 

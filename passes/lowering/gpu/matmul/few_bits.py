@@ -257,7 +257,7 @@ def _field(x: ir.Value, s: int) -> ir.Value:
 def _subnormal_codes(word: ir.Value, bits: int) -> list[tuple[ir.Value, int]]:
     """Return the codes of a word in f32, each with its first bit `at`.
 
-    Bits of a code, at their place in a word and without an exponent, are the subnormal number
+    Bits that keep their position in a word, and have no exponent, are the subnormal number
     code * 2**(at - 149). Fields beyond the mantissa are shifted into it.
     """
 
