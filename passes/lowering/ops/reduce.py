@@ -156,8 +156,30 @@ def _kept(e: LoweringContext, stored: ir.Value, t: TensorType, axes: Sequence[in
     dims = tuple(d for i, d in enumerate(t.dims) if i not in axes)
     leaf = Leaf(TensorType(t.dtype, dims), stored)
     view = kept_view(leaf, t, axes, extents)
-    view.make = lambda: reshape_tensor(e, stored, t, extents)
+    view.make = lambda: _with_ones(e, stored, t, axes, extents)
     return view
+
+
+def _with_ones(
+    e: LoweringContext, stored: ir.Value, t: TensorType, axes: Sequence[int], extents: list[Extent]
+) -> ir.Value:
+    """Return a reduced tensor with extents of 1 at the reduced axes.
+
+    In a kernel several dynamic dims are no reshape of the flow dialect, which has no code there.
+    """
+    if not e.in_region or list(t.dims).count(DYN) < 2:
+        return reshape_tensor(e, stored, t, extents)
+    groups: list[list[int]] = [[]]
+    for i in range(t.rank):
+        if i not in axes and any(k not in axes for k in groups[-1]):
+            groups.append([])
+        groups[-1].append(i)
+    kind = ir.RankedTensorType.get(
+        e.static_dims(extents), ir.RankedTensorType(stored.type).element_type
+    )
+    return tensor.ExpandShapeOp(
+        kind, stored, groups, e.dynamic_values(extents), e.static_dims(extents)
+    ).result
 
 
 def _stored(e: LoweringContext, value: ir.Value, acc: DType, t: TensorType) -> ir.Value:
