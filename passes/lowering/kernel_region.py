@@ -12,6 +12,7 @@ from mgx_mlir.dialects.migraphx.fused import FusedConcat, FusedReduce, Pointwise
 from mgx_mlir.dialects.migraphx.linear import Convolution, Dot
 from mgx_mlir.dialects.migraphx.quant import QuantConvolution
 from mgx_mlir.dialects.migraphx.views import Transpose
+from mgx_mlir.hardware.architectures import vendor_of
 from mgx_mlir.passes.lowering import views
 from mgx_mlir.passes.lowering.context import LoweringContext
 from mgx_mlir.passes.lowering.expr import Expr, Extent, Leaf, View
@@ -61,6 +62,8 @@ def result_extents(
     if not static and not (is_a(op, PointwiseKernel) or tiled or _has_fixed_sums(e, op)):
         # a region with dynamic dims around a reduction of these or a window does not compile
         return None
+    if _reduces_dynamic_dims(e, op):
+        return None
     refused = (regions.is_padded_row, regions.pads_some_axes)
     if anchor is not None and not windows and any(r(anchor) for r in refused):
         return None
@@ -89,6 +92,15 @@ def _has_fixed_sums(e: LoweringContext, op: ir.Operation) -> bool:
     kinds = [TensorType.of(v) for v in (*op.operands, *op.results)]
     axes = normalize_axes(op.opview.axes, max(t.rank for t in kinds))
     return all(t.dims[a] != DYN for t in kinds for a in axes if a < t.rank)
+
+
+def _reduces_dynamic_dims(e: LoweringContext, op: ir.Operation) -> bool:
+    """Return whether a kernel reduces dynamic dims on an NVIDIA GPU, which IREE does not distribute
+    beside other loops.
+    """
+    if vendor_of(e.options.arch) != "nvidia" or not is_a(op, FusedReduce):
+        return False
+    return not _has_fixed_sums(e, op)
 
 
 def _dynamic_windows(
