@@ -413,7 +413,10 @@ def config(timed: Timed, values: Mapping[str, float], arch: str) -> str:
 
     card, driver = (w.strip() for w in timed.device["said"].split(",")[:2])
     own = "" if arch == "sm_90" else f", taken for {arch}"
-    judge = f"clock of an {card}, driver {driver}, f16, {len(timed.times)} GEMMs{own}"
+    judge, fitted = (
+        f"clock of an {card}, driver {driver}, f16, {n} GEMMs{own}"
+        for n in (len(timed.times), len(FIRST))
+    )
     made = timed.device["date"]
     known = sorted({(t.tiles, t.subgroups, t.k_tiles) for ts in timed.times.values() for t in ts})
     tiles = [f"  {json.dumps([list(size), list(waves), k])}" for size, waves, k in known]
@@ -425,7 +428,7 @@ def config(timed: Timed, values: Mapping[str, float], arch: str) -> str:
     whole = {
         "matmul": {"judge": WINDOWS_JUDGE + own, "made": WINDOWS_MADE,
                    "clocks": {**WINDOWS, "near": NEAR}},
-        "gemm": {"judge": judge, "made": made, "clocks": {**values, "near": NEAR}},
+        "gemm": {"judge": fitted, "made": made, "clocks": {**values, "near": NEAR}},
         "gemm_costs": {"judge": "those of AMD: not timed", "made": made, "costs": COSTS},
         "threads": {"judge": f"those of gfx1100: {PLAIN}", "made": made, "tiles": THREADS},
         "lanes": {"judge": f"those of gfx942: {PLAIN}", "made": made,

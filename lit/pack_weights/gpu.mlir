@@ -25,13 +25,7 @@ func.func @rows(%x: tensor<2x3x64xf16>) -> tensor<2x3x64xf16> {
 
 // An input in f16 that was widened for the sums is read in f16, where results are f16 again.
 // CHECK-LABEL: @widened(
-// CHECK: [[Y:%.+]] = "migraphx.blocked_dot"(%arg0, {{.*}}) {{.*}} : (tensor<1x64xf16>, {{.*}}) -> tensor<1x64xf16>
-// CHECK-LABEL: @widened_result(
-// CHECK: [[X:%.+]] = "migraphx.convert"(%arg0)
-// CHECK: "migraphx.blocked_dot"([[X]], {{.*}}) {{.*}} -> tensor<1x64xf32>
-// CHECK-LABEL: @clipped(
-// CHECK: [[X:%.+]] = "migraphx.convert"(%arg0)
-// CHECK: "migraphx.blocked_dot"([[X]], {{.*}}) {{.*}} -> tensor<1x64xf32>
+// CHECK: "migraphx.blocked_dot"(%arg0, {{.*}}) {{.*}} : (tensor<1x64xf16>, {{.*}}) -> tensor<1x64xf16>
 func.func @widened(%x: tensor<1x64xf16>) -> tensor<1x64xf16> {
   %w = "migraphx.literal"() {value = dense<17> : tensor<64x64xi8>} : () -> tensor<64x64xi8>
   %s = "migraphx.literal"() {value = dense<0.5> : tensor<64x64xf32>} : () -> tensor<64x64xf32>
@@ -42,6 +36,13 @@ func.func @widened(%x: tensor<1x64xf16>) -> tensor<1x64xf16> {
   %4 = "migraphx.convert"(%3) {target_type = f16, overflow = true} : (tensor<1x64xf32>) -> tensor<1x64xf16>
   return %4 : tensor<1x64xf16>
 }
+
+// -----
+
+// A result in f32 keeps its wide input.
+// CHECK-LABEL: @widened_result(
+// CHECK: [[X:%.+]] = "migraphx.convert"(%arg0)
+// CHECK: "migraphx.blocked_dot"([[X]], {{.*}}) {{.*}} -> tensor<1x64xf32>
 func.func @widened_result(%x: tensor<1x64xf16>) -> tensor<1x64xf32> {
   %w = "migraphx.literal"() {value = dense<17> : tensor<64x64xi8>} : () -> tensor<64x64xi8>
   %s = "migraphx.literal"() {value = dense<0.5> : tensor<64x64xf32>} : () -> tensor<64x64xf32>
@@ -51,6 +52,13 @@ func.func @widened_result(%x: tensor<1x64xf16>) -> tensor<1x64xf32> {
   %3 = "migraphx.dot"(%2, %1) : (tensor<1x64xf32>, tensor<64x64xf32>) -> tensor<1x64xf32>
   return %3 : tensor<1x64xf32>
 }
+
+// -----
+
+// A conversion that saturates is another one than that of blocked_dot.
+// CHECK-LABEL: @clipped(
+// CHECK: [[X:%.+]] = "migraphx.convert"(%arg0)
+// CHECK: "migraphx.blocked_dot"([[X]], {{.*}}) {{.*}} -> tensor<1x64xf32>
 func.func @clipped(%x: tensor<1x64xf16>) -> tensor<1x64xf16> {
   %w = "migraphx.literal"() {value = dense<17> : tensor<64x64xi8>} : () -> tensor<64x64xi8>
   %s = "migraphx.literal"() {value = dense<0.5> : tensor<64x64xf32>} : () -> tensor<64x64xf32>
