@@ -27,7 +27,7 @@ def page(report: Row) -> str:
         f"Written by `benchmarks/gpu_page.py` from a run of `benchmarks/gpu_device.py`: card and "
         f"driver {report['card']}, {report['date']}, Python {report['python']}, {report['cpus']} "
         "CPUs. IREE 3.13 compiles for sm_89, and the driver makes code of that PTX.",
-        *(["", report["note"]] if report.get("note") else []),
+        *(line for part in report.get("note", "").split("\n\n") if part for line in ("", part)),
         "",
         *_right(parts),
         *_memory(parts),
