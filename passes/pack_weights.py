@@ -31,6 +31,7 @@ from mgx_mlir.rewrite.pattern import Pattern, Replacement, Rewriter, no_match, p
 _VIEWS = (
     Multibroadcast, Broadcast, Transpose, Reshape, Slice, Unsqueeze, Squeeze, Contiguous,
 )  # fmt: skip
+_ROWS = (Reshape, Squeeze, Unsqueeze, Contiguous)  # views that keep elements in their order
 UNIT = 8  # divisor of a block's rows
 GPU_UNIT = 16  # the same where matrix instructions multiply rows
 _LEAST = 1 << 12  # weights; fewer stay in f32
@@ -216,7 +217,7 @@ def find_blocked_weights(op: Dot, rw: Rewriter) -> Replacement:
     if found is None:
         return no_match("blocks are no multiple of {} rows", unit)
     block, codes, scales, zeros = found
-    read = _narrow(op) if gpu else op.a
+    read = _narrow(op, rw) if gpu else op.a
     if gpu and x.rank > 2:
         read = reshaped(rw, read, (rows_of(x.dims[:-1]), depth))
     elif not gpu and x.dtype is not dtypes.FLOAT:
@@ -230,11 +231,15 @@ def find_blocked_weights(op: Dot, rw: Rewriter) -> Replacement:
     return made
 
 
-def _narrow(op: Dot) -> ir.Value:
+def _narrow(op: Dot, rw: Rewriter) -> ir.Value:
     """Return the input in the type from which it was widened, where each use narrows the result
     to that type; else the input. Sums of blocked_dot are f32 for each type of its input.
     """
+    views: list[ir.Operation] = []
     owner = op.a.owner
+    while not isinstance(owner, ir.Block) and is_a(owner, _ROWS) and len(owner.operands) == 1:
+        views.append(owner.operation)
+        owner = owner.operands[0].owner
     if isinstance(owner, ir.Block) or not is_a(owner, Convert):
         return op.a
     below = owner.operands[0]
@@ -247,7 +252,11 @@ def _narrow(op: Dot) -> ir.Value:
         and attributes_of(use.owner).get("overflow")
         for use in op.out.uses
     )
-    return below if narrowed else op.a
+    if not narrowed:
+        return op.a
+    for view in reversed(views):
+        below = rw.op(view.name.removeprefix("migraphx."), below, **attributes_of(view))
+    return below
 
 
 def _blocks(

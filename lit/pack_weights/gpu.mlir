@@ -39,6 +39,24 @@ func.func @widened(%x: tensor<1x64xf16>) -> tensor<1x64xf16> {
 
 // -----
 
+// The same behind a reshape.
+// CHECK-LABEL: @reshaped(
+// CHECK: [[X:%.+]] = "migraphx.reshape"(%arg0) {{.*}} : (tensor<1x4x16xf16>) -> tensor<1x64xf16>
+// CHECK: "migraphx.blocked_dot"([[X]], {{.*}}) {{.*}} -> tensor<1x64xf16>
+func.func @reshaped(%x: tensor<1x4x16xf16>) -> tensor<1x64xf16> {
+  %w = "migraphx.literal"() {value = dense<17> : tensor<64x64xi8>} : () -> tensor<64x64xi8>
+  %s = "migraphx.literal"() {value = dense<0.5> : tensor<64x64xf32>} : () -> tensor<64x64xf32>
+  %0 = "migraphx.convert"(%w) {target_type = f32} : (tensor<64x64xi8>) -> tensor<64x64xf32>
+  %1 = "migraphx.mul"(%0, %s) : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
+  %2 = "migraphx.convert"(%x) {target_type = f32} : (tensor<1x4x16xf16>) -> tensor<1x4x16xf32>
+  %3 = "migraphx.reshape"(%2) {dims = array<i64: 1, 64>} : (tensor<1x4x16xf32>) -> tensor<1x64xf32>
+  %4 = "migraphx.dot"(%3, %1) : (tensor<1x64xf32>, tensor<64x64xf32>) -> tensor<1x64xf32>
+  %5 = "migraphx.convert"(%4) {target_type = f16, overflow = true} : (tensor<1x64xf32>) -> tensor<1x64xf16>
+  return %5 : tensor<1x64xf16>
+}
+
+// -----
+
 // A result in f32 keeps its wide input.
 // CHECK-LABEL: @widened_result(
 // CHECK: [[X:%.+]] = "migraphx.convert"(%arg0)
