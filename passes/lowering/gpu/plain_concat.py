@@ -40,10 +40,11 @@ def concat(e: LoweringContext, op: Concat, parts: Sequence[ir.Value]) -> ir.Valu
     elements = fused_concat.LoopElements(e, dict(zip(given, parts, strict=True)))
     dims = list(t.dims)
 
+    def at(where: list[ir.Value]) -> ir.Value:
+        return narrow(read(elements, where, 0), t.dtype).value
+
     def build() -> list[ir.Value]:
-        found = index.from_positions(
-            e, dims, t.dtype, lambda where: narrow(read(elements, where, 0), t.dtype).value
-        )
+        found = index.from_positions(e, dims, t.dtype, at)
         if axis_of(op.axis, t.rank) < t.rank - 1:  # elements of others are read one by one
             pointwise_tiles.give(e.options, ir.InsertionPoint.current.block)
         return [found]

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from mgx_mlir.core.ir import ir, linalg
+from mgx_mlir.core.ir import ir
 from mgx_mlir.core.shapes import DYN
 from mgx_mlir.hardware.chips import CHIPS, Chip
 from mgx_mlir.passes.lowering.gpu.matmul.compilation_info import threads_attribute
@@ -30,19 +30,18 @@ def give(options: LowerOptions, block: ir.Block) -> None:
     loops = [op for op in block.operations if op.operation.name.startswith("linalg.")]
     if len(loops) != 1 or loops[0].operation.name != "linalg.generic":
         return
-    [loop] = loops
-    found = tile_of(chip, loop.operation.opview)
+    found = tile_of(chip, loops[0].operation)
     if found is not None:
-        loop.operation.attributes["compilation_info"] = found
+        loops[0].operation.attributes["compilation_info"] = found
 
 
-def tile_of(chip: Chip, loop: linalg.GenericOp) -> ir.Attribute | None:
+def tile_of(chip: Chip, loop: ir.Operation) -> ir.Attribute | None:
     """Return the tile of a loop of static dims; None where IREE's own is kept."""
-    attributes = loop.operation.attributes
+    attributes = loop.attributes
     if "compilation_info" in attributes:
         return None
     iterators = [str(a) for a in ir.ArrayAttr(attributes["iterator_types"])]
-    kinds = [ir.RankedTensorType(r.type) for r in loop.operation.results]
+    kinds = [ir.RankedTensorType(r.type) for r in loop.results]
     dims = list(kinds[0].shape)
     if any("parallel" not in i for i in iterators) or len(iterators) != len(dims):
         return None
@@ -50,7 +49,7 @@ def tile_of(chip: Chip, loop: linalg.GenericOp) -> ir.Attribute | None:
         return None
     if DYN in dims or prod(dims) < LEAST or not _is_by_rows(attributes, len(dims)):
         return None
-    values = [*loop.operation.operands, *loop.operation.results]
+    values = [*loop.operands, *loop.results]
     widest = max(_bits(ir.RankedTensorType(v.type).element_type) for v in values)
     return _tile(chip, dims, max(BYTES * _BYTE // widest, 1))
 

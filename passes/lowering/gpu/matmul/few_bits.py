@@ -237,10 +237,12 @@ def _few(
         lambda arch: compilation_info.words_info(arch, rows, codes.type.dims),
     )  # fmt: skip
     own = ir.AffineMap.get_identity(lead + 1)
-    return e.generic(
-        [made], [e.empty([*rows, columns], dtypes.FLOAT)], [own, own], [PARALLEL] * (lead + 1),
-        lambda sum_in_units, _: arith.MulFOp(sum_in_units, _number(1 / _UNIT)).result,
-    )[0]  # fmt: skip
+
+    def scale(sum_in_units: ir.Value, _: ir.Value) -> ir.Value:
+        return arith.MulFOp(sum_in_units, _number(1 / _UNIT)).result
+
+    out = e.empty([*rows, columns], dtypes.FLOAT)
+    return e.generic([made], [out], [own, own], [PARALLEL] * (lead + 1), scale)[0]
 
 
 def _field(x: ir.Value, s: int) -> ir.Value:
