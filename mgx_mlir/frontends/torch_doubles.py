@@ -73,7 +73,7 @@ def scalar_tensor_translations() -> dict[Any, Callable[..., Any]]:
         with np.errstate(over="ignore"):  # an infinity, where the type holds no such number
             array = np.array(s).astype(kind.numpy())
         if array.dtype.kind == "c":  # torch.onnx has real and imaginary part along a last axis
-            array = np.array([array.real, array.imag])
+            array = np.stack([np.real(array), np.imag(array)])
         return op.Constant(value=ir.tensor(array))
 
     return {_torch().ops.aten.scalar_tensor.default: scalar_tensor}
