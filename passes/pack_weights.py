@@ -244,7 +244,8 @@ def _narrow(op: Dot, rw: Rewriter) -> ir.Value:
         return op.a
     below = owner.operands[0]
     kind = TensorType.of(below).dtype
-    if kind not in INPUTS or kind is TensorType.of(op.a).dtype:
+    # a conversion from f32 or between 16-bit types rounds
+    if kind not in HALVES or TensorType.of(op.a).dtype is not dtypes.FLOAT:
         return op.a
     narrowed = all(
         is_a(use.owner, Convert)

@@ -73,6 +73,23 @@ func.func @widened_result(%x: tensor<1x64xf16>) -> tensor<1x64xf32> {
 
 // -----
 
+// An input that was rounded to f16 is read rounded.
+// CHECK-LABEL: @rounded(
+// CHECK: [[X:%.+]] = "migraphx.convert"(%arg0)
+// CHECK: "migraphx.blocked_dot"([[X]], {{.*}}) {{.*}} -> tensor<1x64xf16>
+func.func @rounded(%x: tensor<1x64xf32>) -> tensor<1x64xf32> {
+  %w = "migraphx.literal"() {value = dense<17> : tensor<64x64xi8>} : () -> tensor<64x64xi8>
+  %s = "migraphx.literal"() {value = dense<0.5> : tensor<64x64xf16>} : () -> tensor<64x64xf16>
+  %0 = "migraphx.convert"(%w) {target_type = f16} : (tensor<64x64xi8>) -> tensor<64x64xf16>
+  %1 = "migraphx.mul"(%0, %s) : (tensor<64x64xf16>, tensor<64x64xf16>) -> tensor<64x64xf16>
+  %2 = "migraphx.convert"(%x) {target_type = f16} : (tensor<1x64xf32>) -> tensor<1x64xf16>
+  %3 = "migraphx.dot"(%2, %1) : (tensor<1x64xf16>, tensor<64x64xf16>) -> tensor<1x64xf16>
+  %4 = "migraphx.convert"(%3) {target_type = f32, overflow = true} : (tensor<1x64xf16>) -> tensor<1x64xf32>
+  return %4 : tensor<1x64xf32>
+}
+
+// -----
+
 // A conversion that saturates is another one than that of blocked_dot.
 // CHECK-LABEL: @clipped(
 // CHECK: [[X:%.+]] = "migraphx.convert"(%arg0)

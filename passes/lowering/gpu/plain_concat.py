@@ -11,12 +11,11 @@ from mgx_mlir.core.ir import ir
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.dialects.migraphx.axes import axis_of
 from mgx_mlir.dialects.migraphx.movement import Concat
-from mgx_mlir.passes.analysis.access_maps import reader
 from mgx_mlir.passes.lowering import index
 from mgx_mlir.passes.lowering.context import LoweringContext
 from mgx_mlir.passes.lowering.gpu import pointwise_tiles
 from mgx_mlir.passes.lowering.ops import fused_concat
-from mgx_mlir.passes.lowering.scalar import narrow, signless
+from mgx_mlir.passes.lowering.scalar import signless
 
 MOST_PARTS = 4  # an element reads all parts, each inside of its bounds
 
@@ -35,16 +34,11 @@ def takes(e: LoweringContext, op: Concat, parts: Sequence[ir.Value]) -> bool:
 def concat(e: LoweringContext, op: Concat, parts: Sequence[ir.Value]) -> ir.Value:
     """Build the loop of a concatenation that `takes` takes, in its own dispatch."""
     t = TensorType.of(op.out)
-    given = list(op.operation.operands)
-    read = reader(op.out, None, given)
-    elements = fused_concat.LoopElements(e, dict(zip(given, parts, strict=True)))
+    operands = dict(zip(op.operation.operands, parts, strict=True))
     dims = list(t.dims)
 
-    def at(where: list[ir.Value]) -> ir.Value:
-        return narrow(read(elements, where, 0), t.dtype).value
-
     def build() -> list[ir.Value]:
-        found = index.from_positions(e, dims, t.dtype, at)
+        found = fused_concat.loop_of(e, op.out, operands)
         if axis_of(op.axis, t.rank) < t.rank - 1:  # elements of others are read one by one
             pointwise_tiles.give(e.options, ir.InsertionPoint.current.block)
         return [found]

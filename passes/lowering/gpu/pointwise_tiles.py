@@ -1,8 +1,8 @@
 """Tiles of pointwise loops on NVIDIA GPUs: full workgroups, whose threads move 16 bytes each.
 
 IREE gives a workgroup one row of the last dim. Rows of 128 elements are then 32 threads, and 8,192
-workgroups take longer to start than to copy: 2 MB into 2 MB take 6.2 us on an H200. AMD's
-loops keep IREE's tiles: no clock has judged others.
+workgroups take longer to start than to copy: 2 MB into 2 MB take 6.2 us on an H200.
+AMD's loops keep IREE's tiles: no clock has judged others.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from math import prod
 
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.shapes import DYN
 from mgx_mlir.hardware.chips import CHIPS, Chip
 from mgx_mlir.passes.lowering.gpu.matmul.compilation_info import threads_attribute
+from mgx_mlir.passes.lowering.gpu.rows import element_bits
 from mgx_mlir.passes.lowering.options import LowerOptions
 
 BYTES = 16  # bytes that a thread loads at once
@@ -47,10 +47,9 @@ def tile_of(chip: Chip, loop: ir.Operation) -> ir.Attribute | None:
         return None
     if any(list(k.shape) != dims or not k.has_static_shape for k in kinds):
         return None
-    if DYN in dims or prod(dims) < LEAST or not _is_by_rows(attributes, len(dims)):
+    if prod(dims) < LEAST or not _is_by_rows(attributes, len(dims)):
         return None
-    values = [*loop.operands, *loop.results]
-    widest = max(_bits(ir.RankedTensorType(v.type).element_type) for v in values)
+    widest = max(_BYTE, *(element_bits(v.type) for v in (*loop.operands, *loop.results)))
     return _tile(chip, dims, max(BYTES * _BYTE // widest, 1))
 
 
@@ -79,10 +78,6 @@ def _tile(chip: Chip, dims: Sequence[int], run: int) -> ir.Attribute | None:
     own = [*[1] * (len(dims) - 1), run]
     size = [n * r for n, r in zip(threads, own, strict=True)]
     return threads_attribute(chip, count, own, size)
-
-
-def _bits(kind: ir.Type) -> int:
-    return max(kind.width, _BYTE) if isinstance(kind, ir.IntegerType | ir.FloatType) else 64
 
 
 __all__ = ["give", "tile_of"]

@@ -57,7 +57,7 @@ def share(e: LoweringContext, block: ir.Block, results: Sequence[ir.Value]) -> l
             op.operation.erase()
     inner = [op for op in _loops(block) if _shape(op) == dims]
     sums = [op for op in inner if _is_sum(op)]
-    bits = _bits(sums[0].inputs[0].type)
+    bits = element_bits(sums[0].inputs[0].type)
     form = _Form.of(CHIPS[e.options.arch], dims[-1], max(bits // 8, 1), len(dims))
     for op in inner:
         op.attributes["lowering_config"] = form.config(summed=_is_sum(op))
@@ -202,7 +202,8 @@ def _loops(block: ir.Block) -> list[linalg.GenericOp]:
     return [op for op in block.operations if isinstance(op, linalg.GenericOp)]
 
 
-def _bits(kind: ir.Type) -> int:
+def element_bits(kind: ir.Type) -> int:
+    """Return the width of a tensor's elements, 64 for others than integers and floats."""
     element = ir.RankedTensorType(kind).element_type
     return element.width if isinstance(element, ir.IntegerType | ir.FloatType) else 64
 

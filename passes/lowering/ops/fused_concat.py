@@ -36,15 +36,21 @@ def fits(body: ir.Block) -> bool:
 def fused_concat(e: LoweringContext, body: ir.Block) -> list[ir.Value]:
     """Return the results of a kernel's body, for which `fits` holds."""
     value = list(body.operations)[-1].operation.operands[0]
+    return [loop_of(e, value, {arg: e.expr(arg) for arg in body.arguments})]
+
+
+def loop_of(
+    e: LoweringContext, value: ir.Value, operands: Mapping[ir.Value, ir.Value | Expr]
+) -> ir.Value:
+    """Return a value of static dims as one loop over its elements, which reads the operands."""
     t = TensorType.of(value)
-    operands: dict[ir.Value, Expr] = {arg: e.expr(arg) for arg in body.arguments}
     read = reader(value, None, list(operands))
     elements = LoopElements(e, operands)
 
     def at(where: list[ir.Value]) -> ir.Value:
         return narrow(read(elements, where, 0), t.dtype).value
 
-    return [index.from_positions(e, list(t.dims), t.dtype, at)]
+    return index.from_positions(e, list(t.dims), t.dtype, at)
 
 
 class LoopElements:
