@@ -33,11 +33,12 @@ class Inputs:
         self._blocks: dict[str, tuple[DeviceTensor, int]] = {}  # with the block's address
         self._views: dict[str, tuple[tuple[int, ...], Any]] = {}
         self._copies = Copies(device)
+        self._arrays: list[np.ndarray] = []  # arrays whose bytes are to be copied
 
     def put(self, port: Port, a: np.ndarray) -> Any:
         """Return a buffer view for an input, whose bytes `finish` copies. Errors: RunError.
 
-        The caller keeps the array until then.
+        The array is kept until then: the caller's one may be a copy in another layout.
         """
         held, at = self._blocks.get(port.label, (None, 0))
         if held is None or held.nbytes < a.nbytes:
@@ -49,6 +50,7 @@ class Inputs:
             at = held.address()
             self._blocks[port.label] = held, at
         self._copies.to_device(at, address(a), a.nbytes)
+        self._arrays.append(a)
         dims, view = self._views.get(port.label, (None, None))
         if dims != a.shape:
             view = held.viewed(port.element_type, a.shape)
@@ -58,10 +60,12 @@ class Inputs:
     def finish(self) -> None:
         """Copy the inputs that were put, and wait for the copies. Errors: RunError."""
         self._copies.finish()
+        self._arrays.clear()
 
     def drop(self) -> None:
         """Forget inputs that were put and not copied, after a refused call."""
         self._copies.drop()
+        self._arrays.clear()
 
 
 class FromHost:
