@@ -163,3 +163,19 @@ func.func @needed_in_a_branch_alone(%c: tensor<i1>, %x: tensor<?xf32>, %t: tenso
   %4 = "migraphx.slice"(%t, %0, %1) {axes = array<i64: 0>, starts = array<i64>, ends = array<i64>} : (tensor<16xf32>, tensor<1xi64>, tensor<1xi64>) -> tensor<?xf32>
   return %r, %4 : tensor<?xf32>, tensor<?xf32>
 }
+
+// -----
+
+// A reshape that states one dim copies the others with their names.
+// CHECK-LABEL: @one_dim_is_stated
+// CHECK: "migraphx.reshape"({{.*}}) {dims = array<i64: -1, 8>} : (tensor<?x?x{{8|[?]}}xf32>) -> tensor<?x8xf32>
+// CHECK: "migraphx.dot"({{.*}}, %arg1) : (tensor<?x8xf32>, tensor<8x4xf32>) -> tensor<?x4xf32>
+func.func @one_dim_is_stated(%x: tensor<?x?x?xf32>, %w: tensor<8x4xf32>) -> tensor<?x?x4xf32> {
+  %0 = "migraphx.dimensions_of"(%x) {start = 0 : i64, end = 1 : i64} : (tensor<?x?x?xf32>) -> tensor<1xi64>
+  %1 = "migraphx.literal"() {value = dense<[8, 4]> : tensor<2xi64>} : () -> tensor<2xi64>
+  %2 = "migraphx.concat"(%0, %1) {axis = 0 : i64} : (tensor<1xi64>, tensor<2xi64>) -> tensor<3xi64>
+  %3 = "migraphx.broadcast_with_dims"(%w, %2) : (tensor<8x4xf32>, tensor<3xi64>) -> tensor<?x8x4xf32>
+  %4 = "migraphx.reshape"(%x) {dims = array<i64: 0, 0, 8>} : (tensor<?x?x?xf32>) -> tensor<?x?x8xf32>
+  %5 = "migraphx.dot"(%4, %3) : (tensor<?x?x8xf32>, tensor<?x8x4xf32>) -> tensor<?x?x4xf32>
+  return %5 : tensor<?x?x4xf32>
+}

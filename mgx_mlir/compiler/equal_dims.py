@@ -3,7 +3,7 @@
 Files often give each dim of each input its own name. Where an operator broadcasts two of them,
 either may be 1 at run time. The general program tests for that, and fuses little. The variant
 assumes that such dims are equal to each other, and to the dims of weights that they are combined
-with.
+with. Dims that a check compares with a number are assumed to have it.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import is_a
 from mgx_mlir.dialects.migraphx.broadcasts import BroadcastForDot, BroadcastWithDims
+from mgx_mlir.dialects.migraphx.require import Require
 from mgx_mlir.programs.dim_probe import DimProbe
 from mgx_mlir.programs.program_ir import ProgramIR, entry_block
 from mgx_mlir.programs.signature import Port, Signature, Variant
@@ -123,7 +124,10 @@ def _symbol(ports: tuple[Port, ...], p: Place) -> object:
 
 
 def _meetings(probe: DimProbe, op: ir.Operation) -> Iterator[list[Int]]:
-    """Yield groups of different extents that an op broadcasts together."""
+    """Yield groups of different extents that an op broadcasts together, or demands to be equal."""
+    if is_a(op, Require):
+        yield from map(_demanded, probe.elements(op.operands[1]) or ())
+        return
     if is_a(op, BroadcastForDot):
         own, other = (list(probe.dims(v))[:-2] for v in op.operands)
         columns = list(zip(reversed(own), reversed(other), strict=False))
@@ -141,6 +145,19 @@ def _meetings(probe: DimProbe, op: ir.Operation) -> Iterator[list[Int]]:
             continue
         if any(e != own for e in found) and own != 1 and 1 not in found:
             yield [own, *found]
+
+
+def _demanded(condition: Int) -> list[Int]:
+    """Return the size and the number that a condition compares; nothing for other conditions."""
+    test = None if isinstance(condition, int) else condition.only()
+    if test is None or test[0].kind != "eq" or test[1]:
+        return []
+    difference = test[0].arguments[0]
+    for p in (difference, -difference) if isinstance(difference, Expr) else ():
+        alone = None if isinstance(p, int) else p.only()
+        if alone is not None:
+            return [p - alone[1], -alone[1]]
+    return []
 
 
 def _chosen(e: Int) -> list[Int]:

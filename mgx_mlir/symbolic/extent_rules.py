@@ -102,9 +102,13 @@ def _reshape(o: Operands) -> Sequence[Int | None] | None:
     """Apply reshape: 0 copies, -1 is inferred. An extent that could be 0 is literal with
     `allowzero`, or if the number of elements is a multiple of it (the tensor is then empty).
     """
+    source, space = o.dims["input"], o.space
     if not o.has("dims_tensor"):
-        return None
-    wanted, source, space = o.elements("dims_tensor"), o.dims["input"], o.space
+        stated: Sequence[int] = o.attributes["dims"]
+        if -1 in stated or len(stated) > len(source):
+            return None
+        return [d if d else source[i] for i, d in enumerate(stated)]
+    wanted = o.elements("dims_tensor")
     if wanted is None:
         return None
     total: Int = 1

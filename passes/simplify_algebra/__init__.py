@@ -43,6 +43,7 @@ from mgx_mlir.passes.simplify_algebra.units import (
     find_idempotent,
     find_log_div,
     find_log_exp,
+    find_met_require,
     find_neg_unit_ops,
     find_pow2,
     find_pow_const,
@@ -72,6 +73,7 @@ class SimplifyAlgebra(PatternPass):
     patterns = (
         find_unit_ops,
         find_where_const,
+        find_met_require,
         find_neg_unit_ops,
         find_zero_ops,
         find_idempotent,

@@ -9,6 +9,7 @@ from mgx_mlir.dialects.migraphx.pointwise_other import Where
 from mgx_mlir.dialects.migraphx.pointwise_unary import Exp, Log, Recip, Sqrt
 from mgx_mlir.dialects.migraphx.quant import DequantizeLinear, QuantizeLinear
 from mgx_mlir.dialects.migraphx.reduce import ReduceMean, ReduceSum
+from mgx_mlir.dialects.migraphx.require import Require
 from mgx_mlir.passes.analysis.constants import is_constant, is_splat, splat
 from mgx_mlir.passes.analysis.rounding import (
     exact_reciprocal,
@@ -60,6 +61,15 @@ def find_where_const(op: Where, rw: Rewriter) -> Replacement:
     if chosen.type != op.results[0].type:
         return no_match("the choice has another type than the result")
     return chosen
+
+
+@pattern(Require, benefit=4)
+def find_met_require(op: Require, rw: Rewriter) -> Replacement:
+    """require(x, true) -> x"""
+    met = rw.const(op.condition)
+    if met is None or not met.all():
+        return no_match("the condition is not known to hold")
+    return op.input
 
 
 @pattern(Mul, Div, Sub, benefit=3)

@@ -26,6 +26,9 @@ CHAIN = f"""{HEAD} g (float[a,b,i,j] q, float[c,d,k,l] k, float[e,f,m,n] v) => (
     y = MatMul (w, v)
 }}"""
 
+NORM = f"""{HEAD} g (float[a,b] x, float[c,d] z) => (float[e,f] y)
+    <float[3] w = {{1.0, 2.0, 4.0}}> {{ s = Add (x, z) y = LayerNormalization (s, w) }}"""
+
 
 def _compiled(text: str, **options: object) -> tuple[mgx_mlir.IreeProgram, bytes]:
     text = text.replace("(x, axes)", "(x)")
@@ -76,6 +79,25 @@ def test_sizes_of_weights() -> None:
         np.testing.assert_allclose(
             program.run({"x": x})[0], session.run(None, {"x": x})[0], rtol=1e-6
         )
+
+
+def test_sizes_that_checks_demand() -> None:
+    """A norm demands the size of its scale, here of a sum of two inputs."""
+    program, model = _compiled(NORM)
+    [variant] = program.signature.variants
+    assert variant == Variant(FUNCTION, ((0, 1, 3), (1, 1, 3)), (((0, 0), (1, 0)),))
+    if isa_of("host") is not None:
+        assert len(program.executable.launches(FUNCTION)) == 1
+    cases = {
+        ((5, 3), (5, 3)): FUNCTION, ((5, 3), (1, 3)): "main", ((5, 3), (5, 1)): "main",
+        ((0, 3), (0, 3)): FUNCTION,
+    }  # fmt: skip
+    for shapes, function in cases.items():
+        assert program.function_for(_draw(*shapes)) == function
+    calls = [dict(zip("xz", _draw(*shapes), strict=True)) for shapes in cases]
+    compare(program, ort_session(model), calls, atol=1e-6)
+    with pytest.raises(mgx_mlir.MgxError, match="of extent 3 along dim 1"):
+        program.run(dict(zip("xz", _draw((5, 4), (5, 4)), strict=True)))
 
 
 def test_what_equal_dims_make_equal_in_turn() -> None:

@@ -32,6 +32,13 @@ def find_where_const(g):
     return g.b.op("where", condition, g.argument(dims, kind), g.argument(dims, kind))
 
 
+@case("find_met_require")
+def find_met_require(g):
+    x = g.argument(extents(g), g.pick(*NUMBERS))
+    met = repeated(g, g.pick([], [2], [2, 3]), "bool", value=True)
+    return g.b.op("require", g.maybe_used(x), met, expected="a size that fits")
+
+
 @case("find_neg_unit_ops", rtol=1e-7, special=True, fires=0.5)
 def find_neg_unit_ops(g):
     dims, kind, name = extents(g), g.pick(*NUMBERS), g.pick("mul", "div", "sub")
