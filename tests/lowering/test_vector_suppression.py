@@ -118,6 +118,39 @@ def test_kept_boxes(center: int, case: Case) -> None:
             np.testing.assert_array_equal(a, b)
 
 
+FIXED = """g (float[2,40,4] x, float[2,3,40] s, int64 m)
+          => (int64[k,3] y, int64[k,3] z, float[k,4] picked, float[6,4] first) {
+    i = Constant <value_floats = [0.5]> ()
+    t = Constant <value_floats = [0.25]> ()
+    three = Constant <value_ints = [3]> ()
+    y = NonMaxSuppression (x, s, m, i, t)
+    z = Add (y, y)
+    at = Constant <value_ints = [0, 2]> ()
+    where = Gather <axis = 1> (y, at)
+    picked = GatherND (x, where)
+    few = NonMaxSuppression (x, s, three, i)
+    best = Gather <axis = 1> (few, at)
+    all = GatherND (x, best)
+    from = Constant <value_ints = [0]> ()
+    to = Constant <value_ints = [6]> ()
+    first = Slice (all, from, to)
+}"""
+
+
+@pytest.mark.parametrize("most", [0, 1, 5, 100])
+def test_readers_of_a_list_by_one_workgroup(most: int) -> None:
+    """With fixed dims the list is the first rows of a tensor; ops that read them see no more."""
+    boxes, scores = drawn(11, (2, 3, 40), coarse=False)
+    given = {"x": boxes, "s": scores, "m": np.array(most, np.int64)}
+    y, z, picked, first = mgx_mlir.compile(parsed_bytes(FIXED, opset=18), "cpu").run(given)
+    want = np.array(plainly(boxes, scores, most, 0.5, 0.25, 0), np.int64).reshape(-1, 3)
+    np.testing.assert_array_equal(y, want)
+    np.testing.assert_array_equal(z, want * 2)
+    np.testing.assert_array_equal(picked, boxes[want[:, 0], want[:, 2]])
+    few = np.array(plainly(boxes, scores, 3, 0.5, -np.inf, 0), np.int64)[:6]
+    np.testing.assert_array_equal(first, boxes[few[:, 0], few[:, 2]])
+
+
 def test_no_order_of_numbers_that_are_none() -> None:
     """NaN comes last where no score is asked for, and never where one is; no box with NaN or
     infinite sides shares anything."""

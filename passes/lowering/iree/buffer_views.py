@@ -20,6 +20,7 @@ from mgx_mlir.passes.lowering import index as indices
 from mgx_mlir.passes.lowering.context import LoweringContext
 from mgx_mlir.passes.lowering.expr import Extent
 from mgx_mlir.passes.lowering.iree.iree_ops import barrier, build, index_attribute
+from mgx_mlir.passes.lowering.scalar import signless
 
 
 def leave(e: LoweringContext, value: ir.Value, *, shared: bool = False) -> ir.Value:
@@ -64,9 +65,12 @@ def _element(value: ir.Value) -> DType:
 def enter(e: LoweringContext, view: ir.Value, kind: ir.Type) -> ir.Value:
     """Return the tensor of a buffer view, with the view's dynamic extents."""
     t = ir.RankedTensorType(kind)
-    extents = [_dim(view, axis) for axis, d in enumerate(t.shape) if d == DYN]
+    return _imported(view, t, [_dim(view, axis) for axis, d in enumerate(t.shape) if d == DYN])
+
+
+def _imported(memory: ir.Value, t: ir.RankedTensorType, extents: Sequence[ir.Value]) -> ir.Value:
     return build(
-        "hal.tensor.import", [view, *extents], [t], segments=(1, len(extents), 0, 0),
+        "hal.tensor.import", [memory, *extents], [t], segments=(1, len(extents), 0, 0),
         attributes={"target_encoding": ir.TypeAttr.get(t)},
     ).result  # fmt: skip
 
@@ -74,6 +78,29 @@ def enter(e: LoweringContext, view: ir.Value, kind: ir.Type) -> ir.Value:
 def _dim(view: ir.Value, axis: int) -> ir.Value:
     at = {"index": index_attribute(axis)}
     return build("hal.buffer_view.dim", [view], [ir.IndexType.get()], attributes=at).result
+
+
+def memory(e: LoweringContext, value: ir.Value) -> ir.Value:
+    """Return the memory of a dispatch's result on a CPU, once it is computed."""
+    return build("hal.buffer_view.buffer", [leave(e, value)], [ir.Type.parse("!hal.buffer")]).result
+
+
+def number(e: LoweringContext, memory: ir.Value, at: Extent) -> ir.Value:
+    """Return the element of a tensor of i64 whose memory it is, on the host.
+
+    For `tensor.extract` IREE 3.13 copies an element twice, by a command buffer of its own and two
+    allocations.
+    """
+    read = [memory, e.index(e.mul(at, dtypes.INT64.size))]
+    return build("hal.buffer.load", read, [ir.IntegerType.get_signless(64)]).result
+
+
+def beginning(
+    e: LoweringContext, memory: ir.Value, extents: Sequence[Extent], dtype: DType
+) -> ir.Value:
+    """Return a tensor of the first elements in a memory, which nothing else reads."""
+    t = ir.RankedTensorType.get(e.static_dims(extents), signless(dtype))
+    return _imported(memory, t, e.dynamic_values(extents))
 
 
 def settled(e: LoweringContext, value: ir.Value) -> ir.Value:

@@ -8,7 +8,7 @@ candidate at once.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,12 +24,15 @@ from mgx_mlir.passes.lowering.cpu.frame.elements import StoredScalars, widen
 from mgx_mlir.passes.lowering.cpu.frame.isa import Isa
 from mgx_mlir.passes.lowering.cpu.frame.sites import by_form
 from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import (
+    SCRATCH_BYTES,
     Index,
     ResultTile,
     WorkgroupBuilder,
     dispatch,
 )
 from mgx_mlir.passes.lowering.expr import Extent
+from mgx_mlir.passes.lowering.index_builder import IndexBuilder
+from mgx_mlir.passes.lowering.iree import buffer_views
 from mgx_mlir.passes.lowering.ops.movement import one_index
 from mgx_mlir.passes.lowering.scalar import TypedScalar, constant_of, ordered
 from mgx_mlir.passes.lowering.scalar import widen as widen_scalar
@@ -38,6 +41,7 @@ from mgx_mlir.passes.lowering.select import KernelRule
 _TYPES = (dtypes.FLOAT, dtypes.HALF, dtypes.BF16)
 _GROUPS = 16  # workgroups: each has scratch of its own for candidates
 _ALONE = 1 << 13  # scores; fewer do not pay for several workgroups
+_COLUMNS = 3  # of the result: batch, class, box
 _SIDES = 4  # low and low, high and high
 _AREA = 4
 _GREATER, _LESS = 2, 4  # arith.cmpf predicates: ogt, olt
@@ -64,6 +68,8 @@ def build(e: LoweringContext, op: NonMaxSuppression, isa: Isa) -> list[ir.Value]
     flat = TensorType(TensorType.of(op.scores).dtype, tuple(e.static_dims([pairs, count])))
     scores = views.reshape_tensor(e, scores, flat, [pairs, count])
     search = _Search(op, isa.lanes, [pairs, classes, count, limit])
+    if search.is_alone:
+        return [search.listed(e, boxes, scores)]
     chosen, starts = search.found(e, boxes, scores)
     return [_listed(e, op, chosen, starts, [pairs, classes, count])]
 
@@ -84,22 +90,81 @@ class _Search:
         self.op, self.lanes, self.extents = op, lanes, extents
         self.dtype = TensorType.of(op.boxes).dtype
 
+    @property
+    def is_alone(self) -> bool:
+        """Return whether one workgroup has all pairs, with its scratch on the stack."""
+        pairs, _, count, limit = self.extents
+        if not (isinstance(pairs, int) and isinstance(count, int)):
+            return False
+        room = max(limit, 1) if isinstance(limit, int) else count
+        boxes = (count + self.lanes) * dtypes.INT64.size
+        kept = (_SIDES + 1) * (room + self.lanes) * dtypes.FLOAT.size
+        return pairs * count <= _ALONE and boxes + kept <= SCRATCH_BYTES
+
+    def scratch(self, count: Index, room: Index) -> tuple[list[Index], list[Index]]:
+        """Return the extents of a workgroup's candidates (i64), and of its kept boxes (f32)."""
+        k = IndexBuilder()
+        return [1, k.add(count, self.lanes)], [1, _SIDES + 1, k.add(room, self.lanes)]
+
+    def inputs(self, e: LoweringContext, boxes: ir.Value, scores: ir.Value) -> list[ir.Value]:
+        thresholds = [v for v in (self.op.iou_threshold, self.op.score_threshold) if v is not None]
+        return [boxes, scores, *(_single(e, v) for v in thresholds)]
+
+    def listed(self, e: LoweringContext, boxes: ir.Value, scores: ir.Value) -> ir.Value:
+        """Return rows of (batch, class, box), where one workgroup has all pairs.
+
+        They are the first rows of a tensor with room for all, whose last row begins with their
+        number.
+        """
+        pairs, _, count, limit = self.extents
+        padded, room = self.op.padded, e.max(limit, 1) if isinstance(limit, int) else count
+        rows = e.mul(pairs, count if padded else room)
+        size = [rows if padded else e.add(rows, 1), _COLUMNS]
+
+        def body(k: WorkgroupBuilder) -> list[ResultTile]:
+            pair = _Pair(k, self, [k.inner(x) for x in self.extents])
+            heap, kept = self.scratch(pair.count, room)
+            start = [
+                k.empty(size, dtypes.INT64), k.empty(heap, dtypes.INT64),
+                k.empty(kept, dtypes.FLOAT), k.index(0),
+            ]  # fmt: skip
+
+            def one(i: ir.Value, c: list[ir.Value]) -> list[ir.Value]:
+                made, heap, kept, total = c
+
+                def chosen(number: ir.Value, many: ir.Value, made: ir.Value) -> ir.Value:
+                    return pair.row(made, k.add(total, many), i, number)
+
+                many, *tensors = pair.searched(i, made, heap, kept, chosen)
+                return [*tensors, k.index(k.add(total, many))]
+
+            made, _, _, total = k.loop(0, k.inner(pairs), 1, start, one)
+            if padded:
+                made = _filled(k, made, total, rows)
+            else:
+                made = k.put(index.as_i64(k, total), made, [rows, 0])
+            return [ResultTile(made, [0, 0], size)]
+
+        inputs, results = self.inputs(e, boxes, scores), [(size, dtypes.INT64)]
+        (made,) = dispatch(inputs, results, [(1, 1)], body, self.extents)
+        if padded:
+            return made
+        memory = buffer_views.memory(e, made)
+        total = buffer_views.number(e, memory, e.mul(rows, _COLUMNS))
+        found = [index.to_index(total, dtypes.INT64), _COLUMNS]
+        return buffer_views.beginning(e, memory, found, dtypes.INT64)
+
     def found(
         self, e: LoweringContext, boxes: ir.Value, scores: ir.Value
     ) -> tuple[ir.Value, ir.Value]:
         """Return the boxes of each pair, best first, and where each pair's begin in a list."""
         pairs, _, count, limit = self.extents
         room = e.max(limit, 1)
-        scored = e.mul(pairs, count)
-        alone = isinstance(scored, int) and scored <= _ALONE
-        per: Extent = pairs if alone else e.max(index.ceil_div(e, pairs, _GROUPS), 1)
+        per = e.max(index.ceil_div(e, pairs, _GROUPS), 1)
         groups = e.div(e.add(pairs, e.sub(per, 1)), per)
-        thresholds = [v for v in (self.op.iou_threshold, self.op.score_threshold) if v is not None]
-        inputs = [boxes, scores, *(_single(e, v) for v in thresholds)]
-        heaps = [groups, e.add(count, self.lanes)]
-        kept = [groups, _SIDES + 1, e.add(room, self.lanes)]
+        heaps, kept = ([groups, *own[1:]] for own in self.scratch(count, room))
         results = [
-            ([pairs, room], dtypes.INT32), ([e.add(pairs, alone)], dtypes.INT64),
+            ([pairs, room], dtypes.INT32), ([pairs], dtypes.INT64),
             (heaps, dtypes.INT64), (kept, dtypes.FLOAT),
         ]  # fmt: skip
 
@@ -108,39 +173,36 @@ class _Search:
             own = k.inner(per)
             first = k.mul(k.at[0], own)
             mine = k.min(own, k.sub(k.inner(pairs), first))
-            positions, ends = k.inner(room), k.add(mine, int(alone))
-            counts = k.empty([ends], dtypes.INT64)
-            if alone:
-                counts = k.put(k.number(0, dtypes.INT64), counts, [0])
+            positions = k.inner(room)
             start = [
-                k.empty([mine, positions], dtypes.INT32), counts,
+                k.empty([mine, positions], dtypes.INT32), k.empty([mine], dtypes.INT64),
                 k.empty([1, *(k.inner(x) for x in heaps[1:])], dtypes.INT64),
-                k.empty([1, *(k.inner(x) for x in kept[1:])], dtypes.FLOAT), k.index(0),
+                k.empty([1, *(k.inner(x) for x in kept[1:])], dtypes.FLOAT),
             ]  # fmt: skip
 
             def one(i: ir.Value, c: list[ir.Value]) -> list[ir.Value]:
-                chosen, counts, heap, kept, total = c
-                many, *made = pair.searched(i, k.add(first, i), chosen, heap, kept)
-                total = k.index(k.add(total, many))
-                if alone:
-                    counts = k.put(index.as_i64(k, total), counts, [k.add(i, 1)])
-                else:
-                    counts = k.put(index.as_i64(k, many), counts, [i])
-                return [made[0], counts, *made[1:], total]
+                made, counts, heap, kept = c
+
+                def chosen(number: ir.Value, many: ir.Value, made: ir.Value) -> ir.Value:
+                    short = arith.TruncIOp(ir.IntegerType.get_signless(32), number).result
+                    return k.put(short, made, [i, many])
+
+                many, made, *scratch = pair.searched(k.add(first, i), made, heap, kept, chosen)
+                return [made, k.put(index.as_i64(k, many), counts, [i]), *scratch]
 
             made = k.loop(0, mine, 1, start, one)
             at = [[first, 0], [first], [k.at[0], 0], [k.at[0], 0, 0]]
-            sizes = [[mine, positions], [ends], [1, k.inner(heaps[1])]]
+            sizes = [[mine, positions], [mine], [1, k.inner(heaps[1])]]
             sizes.append([1, _SIDES + 1, k.inner(kept[2])])
             return [
-                ResultTile(v, where, many) for v, where, many in zip(made, at, sizes, strict=False)
+                ResultTile(v, where, many) for v, where, many in zip(made, at, sizes, strict=True)
             ]
 
-        more = [*self.extents, per, room, *heaps, *kept]
+        inputs, more = self.inputs(e, boxes, scores), [*self.extents, per, room, *heaps, *kept]
         chosen, counts, heap, corners = dispatch(inputs, results, [(groups, 1)], body, more)
         e.barrier(heap, heaps)  # a reader
         e.barrier(corners, kept)
-        return chosen, counts if alone else compaction.starts_of(e, counts, pairs)
+        return chosen, compaction.starts_of(e, counts, pairs)
 
 
 class _Pair:
@@ -166,9 +228,13 @@ class _Pair:
         return widen_scalar(TypedScalar(value, dtype)).value
 
     def searched(
-        self, i: ir.Value, pair: Index, chosen: ir.Value, heap: ir.Value, kept: ir.Value
-    ) -> list[ir.Value]:
-        """Return how many boxes a pair has, and the tensors; `i` is its row of `chosen`."""
+        self, pair: Index, made: ir.Value, heap: ir.Value, kept: ir.Value,
+        chosen: Callable[[ir.Value, ir.Value, ir.Value], ir.Value],
+    ) -> list[ir.Value]:  # fmt: skip
+        """Return how many boxes a pair has, and the tensors.
+
+        chosen(number, many, made): `made` with the box (i64) that follows `many` others.
+        """
         k = self.k
         batch = k.div(pair, self.classes)
         n, heap = self.candidates(pair, heap)
@@ -185,30 +251,35 @@ class _Pair:
             return arith.AndIOp(k.is_less(0, c[0]), k.is_less(c[1], self.limit)).result
 
         def round_(c: list[ir.Value]) -> list[ir.Value]:
-            n, many, chosen, heap, kept = c
+            n, many, made, heap, kept = c
             position = self.position(k.element(heap, [0, 0]))
             sides, area = self.corners(batch, position)
             hit = self.overlaps(sides, area, many, kept)
 
             def add() -> list[ir.Value]:
-                number = arith.IndexCastOp(ir.IntegerType.get_signless(32), position).result
                 return [
                     k.index(k.add(many, 1)),
-                    k.put(number, chosen, [i, many]),
+                    chosen(index.as_i64(k, position), many, made),
                     self.added(sides, area, many, kept),
                 ]
 
-            many, chosen, kept = k.when(
-                hit, lambda: [many, chosen, kept], add, [v.type for v in (many, chosen, kept)]
+            many, made, kept = k.when(
+                hit, lambda: [many, made, kept], add, [v.type for v in (many, made, kept)]
             )
             rest = k.sub(n, 1)
             moved = k.element(heap, [0, rest])
             heap = k.put(k.number(_LAST, dtypes.INT64), heap, [0, rest])
             heap = self.sifted(heap, 0, rest, moved)
-            return [k.index(rest), many, chosen, heap, kept]
+            return [k.index(rest), many, made, heap, kept]
 
-        _, many, chosen, heap, kept = k.repeat([n, k.index(0), chosen, heap, kept], goes_on, round_)
-        return [many, chosen, heap, kept]
+        _, *found = k.repeat([n, k.index(0), made, heap, kept], goes_on, round_)
+        return found
+
+    def row(self, made: ir.Value, at: Index, pair: Index, number: ir.Value) -> ir.Value:
+        """Return the list with the row (batch, class, box) of a pair at an index."""
+        k = self.k
+        batch, which = (index.as_i64(k, f(pair, self.classes)) for f in (k.div, k.rem))
+        return _with_row(k, made, at, [batch, which, number])
 
     # ---- candidates --------------------------------------------------------------------------
 
@@ -403,12 +474,13 @@ def _listed(
 ) -> ir.Value:
     """Return rows of (batch, class, box), one pair of batch and class after the other."""
     pairs, classes, count = extents
-    rows = index.to_index(index.read(starts, [e.index(pairs)]), dtypes.INT64)
+    kept = buffer_views.number(e, buffer_views.memory(e, starts), pairs)
+    rows = index.to_index(kept, dtypes.INT64)
     wanted: Extent = e.mul(pairs, count) if op.padded else rows
 
     def body(k: WorkgroupBuilder) -> list[ResultTile]:
         (source, sums), size = k.inputs, k.inner(wanted)
-        made = k.empty([size, 3], dtypes.INT64)
+        made = k.empty([size, _COLUMNS], dtypes.INT64)
 
         def pair(p: ir.Value, c: list[ir.Value]) -> list[ir.Value]:
             made, start = c
@@ -416,28 +488,31 @@ def _listed(
             batch, which = (index.as_i64(k, f(p, k.inner(classes))) for f in (k.div, k.rem))
 
             def row(i: ir.Value, c: list[ir.Value]) -> list[ir.Value]:
-                at = k.sub(i, start)
-                box = k.element(source, [p, at])
+                box = k.element(source, [p, k.sub(i, start)])
                 wide = arith.ExtUIOp(ir.IntegerType.get_signless(64), box).result
-                made = c[0]
-                for column, v in enumerate((batch, which, wide)):
-                    made = k.put(v, made, [i, column])
-                return [made]
+                return [_with_row(k, c[0], i, [batch, which, wide])]
 
             return [*k.loop(start, end, 1, [made], row), end]
 
         made, end = k.loop(0, k.inner(pairs), 1, [made, k.index(0)], pair)
         if op.padded:
-            zero = k.number(0, dtypes.INT64)
+            made = _filled(k, made, end, size)
+        return [ResultTile(made, [0, 0], [size, _COLUMNS])]
 
-            def fill(i: ir.Value, c: list[ir.Value]) -> list[ir.Value]:
-                made = c[0]
-                for column in range(3):
-                    made = k.put(zero, made, [i, column])
-                return [made]
-
-            (made,) = k.loop(end, size, 1, [made], fill)
-        return [ResultTile(made, [0, 0], [size, 3])]
-
-    results = [([wanted, 3], dtypes.INT64)]
+    results = [([wanted, _COLUMNS], dtypes.INT64)]
     return dispatch([chosen, starts], results, [(1, 1)], body, [*extents, wanted])[0]
+
+
+def _with_row(
+    k: WorkgroupBuilder, made: ir.Value, at: Index, numbers: Sequence[ir.Value]
+) -> ir.Value:
+    """Return the list with one row."""
+    for column, v in enumerate(numbers):
+        made = k.put(v, made, [at, column])
+    return made
+
+
+def _filled(k: WorkgroupBuilder, made: ir.Value, start: Index, size: Index) -> ir.Value:
+    """Return the list with zeros in the rows [start, size)."""
+    zeros = [k.number(0, dtypes.INT64)] * _COLUMNS
+    return k.loop(start, size, 1, [made], lambda i, c: [_with_row(k, c[0], i, zeros)])[0]

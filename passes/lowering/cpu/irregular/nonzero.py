@@ -24,6 +24,7 @@ from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import (
     dispatch,
 )
 from mgx_mlir.passes.lowering.expr import Extent
+from mgx_mlir.passes.lowering.iree import buffer_views
 from mgx_mlir.passes.lowering.scalar import constant_of
 from mgx_mlir.passes.lowering.select import KernelRule
 
@@ -52,7 +53,8 @@ def build(e: LoweringContext, op: NonZero, x: ir.Value, isa: Isa) -> list[ir.Val
     parts = index.ceil_div(e, n, _PART)
     alone = isinstance(parts, int) and parts == 1
     starts = counts if alone else compaction.starts_of(e, counts, parts)
-    total = index.to_index(index.read(starts, [e.index(parts)]), dtypes.INT64)
+    total = buffer_views.number(e, buffer_views.memory(e, starts), parts)
+    total = index.to_index(total, dtypes.INT64)
     return [_coordinates(e, found, starts, own, total, isa)]
 
 
