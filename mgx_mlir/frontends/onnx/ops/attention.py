@@ -37,6 +37,7 @@ from mgx_mlir.frontends.onnx.ops.linear import matmul
 from mgx_mlir.frontends.onnx.registry import onnx_op
 from mgx_mlir.frontends.onnx.tensors import cast_number
 from mgx_mlir.frontends.problems import NotSupported
+from mgx_mlir.frontends.runtime_axes import gather_or
 from mgx_mlir.frontends.values import Outputs, Value
 from mgx_mlir.programs.build import Builder
 
@@ -125,6 +126,7 @@ def attention(
         within(b, nonpad_kv_seqlen, "nonpad_kv_seqlen", 0, keys)
     if nonpad_kv_seqlen is not None or node.wants(3):
         raise UseBody
+    pads_masks = node.opset >= 24  # before, a mask of one column holds for every key
     if left_window_size >= 0 or right_window_size >= 0:
         raise UseBody
     del qk_matmul_output_mode  # mode of an output that is not wanted
@@ -170,6 +172,8 @@ def attention(
         scores = b.mul(b.tanh(b.div(scores, softcap)), softcap)
     stated = wide(dtype) if softmax_precision is None else cast_number(softmax_precision)
     kind = stated if stated.size > b.dtype(scores).size else b.dtype(scores)
+    if mask is not None:
+        mask = _lengthened(b, mask, k, pads_masks)
     weights, hidden = _masked_softmax(b, scores, mask, past_key, q, k, is_causal, kind)
     out = matmul(b, convert(b, weights, b.dtype(values)), values)
     if hidden is not None:  # mask the result: between the matmuls the mask would prevent fusion
@@ -204,7 +208,6 @@ def _masked_softmax(
     low = number(b, -np.inf, scores)
     bias = None
     if mask is not None:
-        mask = _lengthened(b, mask, k)
         zero = number(b, 0, scores)
         bias = (
             b.where(mask, zero, low) if b.dtype(mask) is BOOL else convert(b, mask, b.dtype(scores))
@@ -221,20 +224,24 @@ def _masked_softmax(
     return weights, compare(b, "equal", top, low)
 
 
-def _lengthened(b: Builder, mask: Value, k: Value) -> Value:
+def _lengthened(b: Builder, mask: Value, k: Value, pads: bool) -> Value:
     """Pad a mask that is shorter than the keys; padding hides keys."""
-    have, want = b.dims(mask)[-1], b.dims(k)[2]
-    if have == want or have == 1 or DYN in (have, want):
-        if DYN in (have, want) and have != want:
-            raise UseBody
+    last = len(b.dims(mask)) - 1
+    have, want = b.dims(mask)[last], b.dims(k)[2]
+    if b.probe.same(mask, last, k, 2) or (not pads and (have == 1 or DYN in (have, want))):
         return mask
-    dims = [*b.dims(mask)[:-1], want - have]
-    if DYN in dims or want < have:
-        raise UseBody
     kind = b.dtype(mask)
+    hidden = np.array(False if kind is BOOL else -np.inf).astype(kind.np)
+    if DYN in (*b.dims(mask), want):
+        places = axis_range(b, k, 2)
+        fits = less_equal(b, extent(b, mask, last), extent(b, k, 2))
+        places = require(b, places, fits, "a mask no longer than the keys")
+        return gather_or(b, mask, places, last, b.literal(hidden))
+    if want < have:
+        raise ModelError(f"attn_mask of {have} columns, expected at most the {want} keys")
+    dims = [*b.dims(mask)[:-1], want - have]
     limits.filled(dims)
-    fill = np.array(False if kind is BOOL else -np.inf).astype(kind.np)
-    return b.concat([mask, b.literal(np.broadcast_to(fill, dims))], axis=len(dims) - 1)
+    return b.concat([mask, b.literal(np.broadcast_to(hidden, dims))], axis=last)
 
 
 @onnx_op("RotaryEmbedding", since=23)

@@ -217,12 +217,15 @@ def rms_normalization(
     epsilon: float = 1e-5,
     stash_type: int = 1,
 ) -> Value:
-    """Import RMSNormalization, computed in f32 unless `stash_type` says otherwise."""
-    dtype, rank = b.dtype(x), len(b.dims(x))
+    """Import RMSNormalization, computed in f32 unless `stash_type` says otherwise.
+
+    The result has the type of the scale.
+    """
+    rank = len(b.dims(x))
     axis = axis_in(axis, rank)
     x, scale = fitted(b, x, scale, "a scale")
-    y = rms(b, convert(b, x, _stash(dtype, stash_type)), range(axis, rank), epsilon)
-    return convert(b, b.mul(y, convert(b, scale, b.dtype(y))), dtype)
+    y = rms(b, convert(b, x, _stash(b.dtype(x), stash_type)), range(axis, rank), epsilon)
+    return convert(b, b.mul(y, convert(b, scale, b.dtype(y))), b.dtype(scale))
 
 
 def rms(b: Builder, x: Value, axes: Sequence[int], epsilon: float) -> Value:
