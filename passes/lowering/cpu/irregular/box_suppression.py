@@ -70,8 +70,8 @@ def build(e: LoweringContext, op: NonMaxSuppression, isa: Isa) -> list[ir.Value]
     search = _Search(op, isa.lanes, [pairs, classes, count, limit])
     if search.is_alone:
         return [search.listed(e, boxes, scores)]
-    chosen, starts = search.found(e, boxes, scores)
-    return [_listed(e, op, chosen, starts, [pairs, classes, count])]
+    chosen, counts = search.found(e, boxes, scores)
+    return [_listed(e, op, chosen, counts, search.extents)]
 
 
 RULE = KernelRule(
@@ -147,17 +147,12 @@ class _Search:
 
         inputs, results = self.inputs(e, boxes, scores), [(size, dtypes.INT64)]
         (made,) = dispatch(inputs, results, [(1, 1)], body, self.extents)
-        if padded:
-            return made
-        memory = buffer_views.memory(e, made)
-        total = buffer_views.number(e, memory, e.mul(rows, _COLUMNS))
-        found = [index.to_index(total, dtypes.INT64), _COLUMNS]
-        return buffer_views.beginning(e, memory, found, dtypes.INT64)
+        return made if padded else _first_rows(e, made, rows)
 
     def found(
         self, e: LoweringContext, boxes: ir.Value, scores: ir.Value
     ) -> tuple[ir.Value, ir.Value]:
-        """Return the boxes of each pair, best first, and where each pair's begin in a list."""
+        """Return the boxes of each pair, best first, and their numbers."""
         pairs, _, count, limit = self.extents
         room = e.max(limit, 1)
         per = e.max(index.ceil_div(e, pairs, _GROUPS), 1)
@@ -199,10 +194,9 @@ class _Search:
             ]
 
         inputs, more = self.inputs(e, boxes, scores), [*self.extents, per, room, *heaps, *kept]
-        chosen, counts, heap, corners = dispatch(inputs, results, [(groups, 1)], body, more)
-        e.barrier(heap, heaps)  # a reader
-        e.barrier(corners, kept)
-        return chosen, compaction.starts_of(e, counts, pairs)
+        # scratch of a dynamic size is a result that nothing reads
+        chosen, counts, _, _ = dispatch(inputs, results, [(groups, 1)], body, more)
+        return chosen, counts
 
 
 class _Pair:
@@ -469,38 +463,50 @@ def _listed(
     e: LoweringContext,
     op: NonMaxSuppression,
     chosen: ir.Value,
-    starts: ir.Value,
+    counts: ir.Value,
     extents: Sequence[Extent],
 ) -> ir.Value:
-    """Return rows of (batch, class, box), one pair of batch and class after the other."""
-    pairs, classes, count = extents
-    kept = buffer_views.number(e, buffer_views.memory(e, starts), pairs)
-    rows = index.to_index(kept, dtypes.INT64)
-    wanted: Extent = e.mul(pairs, count) if op.padded else rows
+    """Return rows of (batch, class, box), one pair of batch and class after the other.
+
+    They are the first rows of a tensor with room for all, whose last row begins with their number.
+    """
+    pairs, classes, count, limit = extents
+    rows = e.mul(pairs, count if op.padded else e.max(limit, 1))
+    size = [rows if op.padded else e.add(rows, 1), _COLUMNS]
 
     def body(k: WorkgroupBuilder) -> list[ResultTile]:
-        (source, sums), size = k.inputs, k.inner(wanted)
-        made = k.empty([size, _COLUMNS], dtypes.INT64)
+        (source, many), own = k.inputs, [k.inner(d) for d in size]
 
         def pair(p: ir.Value, c: list[ir.Value]) -> list[ir.Value]:
             made, start = c
-            end = arith.IndexCastOp(ir.IndexType.get(), k.element(sums, [k.add(p, 1)])).result
             batch, which = (index.as_i64(k, f(p, k.inner(classes))) for f in (k.div, k.rem))
 
             def row(i: ir.Value, c: list[ir.Value]) -> list[ir.Value]:
-                box = k.element(source, [p, k.sub(i, start)])
-                wide = arith.ExtUIOp(ir.IntegerType.get_signless(64), box).result
-                return [_with_row(k, c[0], i, [batch, which, wide])]
+                wide = arith.ExtUIOp(ir.IntegerType.get_signless(64), k.element(source, [p, i]))
+                return [_with_row(k, c[0], k.add(start, i), [batch, which, wide.result])]
 
-            return [*k.loop(start, end, 1, [made], row), end]
+            have = arith.IndexCastOp(ir.IndexType.get(), k.element(many, [p])).result
+            return [*k.loop(0, have, 1, [made], row), k.index(k.add(start, have))]
 
-        made, end = k.loop(0, k.inner(pairs), 1, [made, k.index(0)], pair)
+        start = [k.empty(own, dtypes.INT64), k.index(0)]
+        made, end = k.loop(0, k.inner(pairs), 1, start, pair)
         if op.padded:
-            made = _filled(k, made, end, size)
-        return [ResultTile(made, [0, 0], [size, _COLUMNS])]
+            made = _filled(k, made, end, own[0])
+        else:
+            made = k.put(index.as_i64(k, end), made, [k.inner(rows), 0])
+        return [ResultTile(made, [0, 0], own)]
 
-    results = [([wanted, _COLUMNS], dtypes.INT64)]
-    return dispatch([chosen, starts], results, [(1, 1)], body, [*extents, wanted])[0]
+    more = [*extents, rows, *size]
+    (made,) = dispatch([chosen, counts], [(size, dtypes.INT64)], [(1, 1)], body, more)
+    return made if op.padded else _first_rows(e, made, rows)
+
+
+def _first_rows(e: LoweringContext, made: ir.Value, rows: Extent) -> ir.Value:
+    """Return the beginning of a tensor, as many rows as the element behind `rows` of them says."""
+    memory = buffer_views.memory(e, made)
+    total = buffer_views.number(e, memory, e.mul(rows, _COLUMNS))
+    found = [index.to_index(total, dtypes.INT64), _COLUMNS]
+    return buffer_views.beginning(e, memory, found, dtypes.INT64)
 
 
 def _with_row(
