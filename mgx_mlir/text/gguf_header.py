@@ -40,12 +40,39 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Header:
-    """Scalars, strings and lengths of arrays by key, tensors by name, SHA-256 of all that."""
+class Array:
+    """An array of the file that was checked and passed: gguf's number of its elements' type."""
 
+    kind: int
+    count: int
+    start: int
+
+
+@dataclass(frozen=True)
+class Header:
+    """Scalars, strings and arrays by key, tensors by name, SHA-256 of all that."""
+
+    path: str
     values: dict[str, Any]
     tensors: dict[str, Entry]
     digest: str
+
+    def elements(self, key: str) -> list[Any]:
+        """Return the elements of an array: strings or numbers; none where the key is missing.
+
+        Raises FileError for a value that is no array.
+        """
+        found = self.values.get(key)
+        if found is None:
+            return []
+        if not isinstance(found, Array):
+            raise FileError(f"'{key}' expected an array, got {found!r:.80}", location=self.path)
+        walk = _Walk(self.path)
+        walk.at = found.start
+        if found.kind == _STRING:
+            return [walk.text(f"a string of '{key}'") for _ in range(found.count)]
+        form = f"<{found.count}{_SCALARS[found.kind]}"
+        return list(struct.unpack(form, walk.take(struct.calcsize(form), f"'{key}'")))
 
 
 class _Walk:
@@ -84,7 +111,7 @@ class _Walk:
             raise self.wrong(f"{what} is no UTF-8") from None
 
     def value(self, key: str) -> Any:
-        """Read a value: a scalar or a string; skip an array and return its length."""
+        """Read a value: a scalar or a string; pass an array and return where it lies."""
         kind = self.number("I", f"the type of '{key}'")
         if kind in _SCALARS:
             return self.number(_SCALARS[kind], f"'{key}'")
@@ -96,13 +123,15 @@ class _Walk:
         if kind in _SCALARS:
             size = struct.calcsize(f"<{_SCALARS[kind]}")
             count = self.count(f"elements of '{key}'", size)
+            found = Array(kind, count, self.at)
             self.take(count * size, f"'{key}'")
-            return count
+            return found
         if kind != _STRING:
             raise self.wrong(f"'{key}' has elements of the type {kind}")
         count = self.count(f"elements of '{key}'", 8)
+        found = Array(kind, count, self.at)
         self.pass_texts(count, f"a string of '{key}'")
-        return count
+        return found
 
     def pass_texts(self, count: int, what: str) -> None:
         """Check `count` strings, of which a vocabulary has 100,000, in one loop without calls."""
@@ -149,7 +178,7 @@ def read_header(path: str | os.PathLike[str]) -> Header:
             raise walk.wrong(f"the key '{key}' comes twice")
         values[key] = walk.value(key)
     found = _tensors(walk, tensors, values)
-    return Header(values, found, hashlib.sha256(walk.bytes[: walk.at]).hexdigest())
+    return Header(name, values, found, hashlib.sha256(walk.bytes[: walk.at]).hexdigest())
 
 
 def _tensors(walk: _Walk, count: int, values: dict[str, Any]) -> dict[str, Entry]:

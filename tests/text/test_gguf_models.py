@@ -25,22 +25,69 @@ SIZES = {
     "hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 2, "num_attention_heads": 4,
     "num_key_value_heads": 2, "vocab_size": 96, "max_position_embeddings": 64, "head_dim": 16,
 }  # fmt: skip
-# names of gguf, each with that of transformers
-FAMILIES = {"llama": "llama", "qwen2": "qwen2", "qwen3": "qwen3", "gemma2": "gemma2",
-            "gemma3": "gemma3_text", "phi3": "phi3"}  # fmt: skip
+ROPE = {"rope_theta": 5e4}
+LONG = {"rope_type": "longrope", "long_factor": [2.0, 3, 4, 5, 6, 7],
+        "short_factor": [1.0, 1.1, 1.2, 1.3, 1.4, 1.5], "partial_rotary_factor": 0.75,
+        "original_max_position_embeddings": 8, "attention_factor": 1.25}  # fmt: skip
+YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 16}
+LINEAR = {"rope_type": "linear", "factor": 3.0}
+# names of gguf, each with that of transformers and settings that are none of the defaults
+FAMILIES: dict[str, tuple[str, dict[str, Any]]] = {
+    "llama": ("llama", {"attention_bias": True, "mlp_bias": True,
+                        "rope_parameters": {**ROPE, **LINEAR}}),
+    "qwen2": ("qwen2", {"rope_parameters": {**ROPE, **YARN}}),
+    "qwen3": ("qwen3", {"head_dim": 24, "rope_parameters": {**ROPE, **YARN, "beta_fast": 16.0,
+                                                            "attention_factor": 1.3}}),
+    "gemma": ("gemma", {"head_dim": 24}),
+    "gemma2": ("gemma2", {"query_pre_attn_scalar": 16, "sliding_window": 5,
+                          "attn_logit_softcapping": 2.0, "final_logit_softcapping": 3.0}),
+    "gemma3": ("gemma3_text", {
+        "query_pre_attn_scalar": 16, "sliding_window": 5, "num_hidden_layers": 7,
+        "rope_parameters": {"full_attention": {**ROPE, **LINEAR},
+                            "sliding_attention": {"rope_type": "default", "rope_theta": 700.0}}}),
+    "phi2": ("phi", {"num_key_value_heads": 4, "layer_norm_eps": 1e-3,
+                     "rope_parameters": {**ROPE, "partial_rotary_factor": 0.25}}),
+    "phi3": ("phi3", {"pad_token_id": 0, "sliding_window": 5,
+                      "rope_parameters": {**ROPE, **LONG}}),
+    "smollm3": ("smollm3", {"pad_token_id": 0, "num_hidden_layers": 5, "rope_parameters": ROPE}),
+}  # fmt: skip
 
 
 def model_of(family: str) -> Any:
-    more: dict[str, Any] = {"pad_token_id": 0} if family == "phi3" else {}
-    if family == "qwen3":  # the file does not state it to transformers: its default counts
-        more["head_dim"] = 128
-    config = transformers.AutoConfig.for_model(FAMILIES[family], **{**SIZES, **more})
+    kind, more = FAMILIES[family]
+    config = transformers.AutoConfig.for_model(kind, **{**SIZES, **more})
     torch.manual_seed(1)
     made = transformers.AutoModelForCausalLM.from_config(config).eval()
     for name, p in made.named_parameters():  # norms begin as ones, biases as zeros
         if p.dim() == 1:
-            torch.nn.init.normal_(p, 1.0 if "norm" in name else 0.0, 0.2)
+            torch.nn.init.normal_(p, 1.0 if "norm.weight" in name else 0.0, 0.2)
+        elif "weight" in name:
+            p.data *= 3  # attention that is far from even
     return made
+
+
+def _add_positions(w: Any, config: Any) -> dict[str, np.ndarray]:
+    """Write RoPE's settings; return the factors, which are tensors."""
+    rope = config.rope_parameters
+    local = rope.get("sliding_attention")
+    rope = rope.get("full_attention", rope)
+    w.add_rope_freq_base(rope["rope_theta"])
+    w.add_rope_dimension_count(int(config.head_dim * rope.get("partial_rotary_factor", 1)))
+    if local:
+        w.add_rope_freq_base_swa(local["rope_theta"])
+    if rope["rope_type"] in ("linear", "yarn"):
+        w.add_rope_scaling_type(gguf.RopeScalingType(rope["rope_type"]))
+        w.add_rope_scaling_factor(rope["factor"])
+    if "original_max_position_embeddings" in rope:
+        w.add_rope_scaling_orig_ctx_len(rope["original_max_position_embeddings"])
+    if rope["rope_type"] == "yarn" and "attention_factor" in rope:
+        w.add_rope_scaling_yarn_attn_factor(rope["attention_factor"])
+        w.add_rope_scaling_yarn_beta_fast(rope["beta_fast"])
+    if rope["rope_type"] != "longrope":
+        return {}
+    w.add_rope_scaling_attn_factors(rope["attention_factor"])
+    return {f"rope_factors_{name}.weight": np.array(rope[f"{name}_factor"], np.float32)
+            for name in ("long", "short")}  # fmt: skip
 
 
 def written(
@@ -55,10 +102,18 @@ def written(
     w.add_feed_forward_length(config.intermediate_size)
     w.add_head_count(config.num_attention_heads)
     w.add_head_count_kv(config.num_key_value_heads)
-    w.add_layer_norm_rms_eps(config.rms_norm_eps)
-    w.add_rope_freq_base(config.rope_parameters.get("rope_theta", 10000.0))
-    w.add_rope_dimension_count(config.head_dim)
+    if family == "phi2":
+        w.add_layer_norm_eps(config.layer_norm_eps)
+    else:
+        w.add_layer_norm_rms_eps(config.rms_norm_eps)
+    factors = _add_positions(w, config)
     w.add_key_length(config.head_dim)
+    w.add_value_length(config.head_dim)
+    if getattr(config, "sliding_window", None):
+        w.add_sliding_window(config.sliding_window)
+    if family == "gemma2":
+        w.add_attn_logit_softcapping(config.attn_logit_softcapping)
+        w.add_final_logit_softcapping(config.final_logit_softcapping)
     w.add_vocab_size(config.vocab_size)
     w.add_pad_token_id(0)
     _add_tokenizer(w)
@@ -70,10 +125,10 @@ def written(
         stem, _, end = name.rpartition(".")
         own = f"{names.get_name(stem)}.{end}"
         a = p.numpy()
-        if family == "llama" and ("attn_q" in own or "attn_k" in own):
+        if family in ("llama", "smollm3") and ("attn_q." in own or "attn_k." in own):
             heads = config.num_attention_heads if "attn_q" in own else config.num_key_value_heads
             a = a.reshape(heads, 2, -1, *a.shape[1:]).swapaxes(1, 2).reshape(a.shape)
-        if family.startswith("gemma") and "norm" in own:
+        if family.startswith("gemma") and "norm." in own:
             a = a + 1
         if own == without:
             continue
@@ -81,7 +136,7 @@ def written(
             w.add_tensor(own, gguf.quants.quantize(a, number), raw_dtype=number)
         else:
             w.add_tensor(own, np.ascontiguousarray(a, np.float32))
-    for name, a in (more or {}).items():
+    for name, a in {**factors, **(more or {})}.items():
         w.add_tensor(name, a)
     w.write_header_to_file()
     w.write_kv_data_to_file()
@@ -109,6 +164,7 @@ def read(path: Path) -> tuple[Any, Gguf]:
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_family_is_read_as_it_was(family: str, tmp_path: Path) -> None:
+    """Weights, and settings of which each is another than transformers' default."""
     model = model_of(family)
     found, _ = read(written(tmp_path / "m.gguf", family, model))
     tokens = torch.arange(12)[None] * 7 % SIZES["vocab_size"]
@@ -205,7 +261,7 @@ def test_a_config_that_is_nonsense(tmp_path: Path) -> None:
     w.write_kv_data_to_file()
     w.write_tensors_to_file()
     w.close()
-    with pytest.raises(FileError, match=r"cannot read the config in the \.gguf file") as e:
+    with pytest.raises(FileError, match=r"states no 'llama\.embedding_length'") as e:
         Gguf(tmp_path / "m.gguf")
     assert len(str(e.value).splitlines()) == 1
 
