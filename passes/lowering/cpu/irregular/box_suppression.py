@@ -41,7 +41,7 @@ from mgx_mlir.passes.lowering.select import KernelRule
 _TYPES = (dtypes.FLOAT, dtypes.HALF, dtypes.BF16)
 _GROUPS = 16  # workgroups: each has scratch of its own for candidates
 _ALONE = 1 << 13  # scores; fewer do not pay for several workgroups
-_COLUMNS = 3  # of the result: batch, class, box
+_COLUMNS = 3  # batch, class, box
 _SIDES = 4  # low and low, high and high
 _AREA = 4
 _GREATER, _LESS = 2, 4  # arith.cmpf predicates: ogt, olt
@@ -113,7 +113,7 @@ class _Search:
     def listed(self, e: LoweringContext, boxes: ir.Value, scores: ir.Value) -> ir.Value:
         """Return rows of (batch, class, box), where one workgroup has all pairs.
 
-        They are the first rows of a tensor with room for all, whose last row begins with their
+        They are the first rows of a tensor that fits all, whose last row begins with their
         number.
         """
         pairs, _, count, limit = self.extents
