@@ -28,6 +28,7 @@ from mgx_mlir.rewrite.pattern import (
 )
 
 TO_LAST = [0, 2, 3, 1]  # N, C, H, W -> N, H, W, C
+TO_FIRST = [0, 3, 1, 2]
 # with more, channels-last is read faster, as the channels of a pixel are contiguous
 MAX_CHANNELS = 8
 
@@ -75,6 +76,54 @@ def find_planar_convolution(op: Group, rw: Rewriter) -> Replacement:
 
     types = [r.type for r in kernel.results]
     return list(make_kernel("group", inputs, types, build, tag=op.tag).results)
+
+
+@pattern(Group)
+def find_convolution_of_planes(op: Group, rw: Rewriter) -> Replacement:
+    """group of transpose(group of convolution(group of transpose(x))) -> one group of all three
+
+    For depthwise convolutions: no neighbour wants the image channels-last.
+    """
+    outer = op.operation
+    if rw.options.gathered:
+        return no_match("it is for vector kernels")
+    if op.tag != "transpose" or len(outer.operands) != 1:
+        return no_match("it is no transposed copy")
+    result = outer.operands[0]
+    made = defined_by(result, Group)
+    if made is None or made.tag != "convolution" or not has_one_use(result):
+        return no_match("it does not copy a convolution with it as the only reader")
+    kernel, last = made.operation, outer.regions[0].blocks[0].operations[0].operation
+    body = kernel.regions[0].blocks[0]
+    conv = _convolution(body)
+    if len(kernel.results) != 1 or not _permutes(last, TO_FIRST):
+        return no_match("it has several results, or is not transposed to planes")
+    argument = conv.input
+    if not isinstance(argument.owner, ir.Block) or not has_one_use(argument):
+        return no_match("the convolution does not read an operand of the kernel by itself")
+    place = ir.BlockArgument(argument).arg_number
+    copied = kernel.operands[place]
+    if _transpose(copied) is None or not has_one_use(copied):
+        return no_match("the input is not a transposed copy with this kernel as its only reader")
+    weights = conv.weights
+    others = [a for a in body.arguments if a not in (argument, weights)]
+    if any(sum(d != 1 for d in TensorType.of(a).dims) > 1 for a in others):
+        return no_match("another operand is a channels-last image")
+    reason = select.refusal("cpu", "planes", conv)
+    if reason is not None:
+        return no_match("the kernel does not read planes: {}", reason)
+    rw.merge_location(copied.owner)
+    rw.merge_location(kernel)
+    inputs = list(kernel.operands)
+    inputs[place] = copied.owner.operands[0]
+
+    def build(arguments: list[ir.Value]) -> list[ir.Value]:
+        own = list(arguments)
+        (own[place],) = copy_body(copied.owner, [arguments[place]])
+        return copy_body(outer, copy_body(kernel, own))
+
+    types = [r.type for r in outer.results]
+    return list(make_kernel("group", inputs, types, build, tag=made.tag).results)
 
 
 @pattern(Group)
@@ -185,8 +234,12 @@ def _transpose(v: ir.Value) -> ir.Operation | None:
     if group is None or group.tag != "transpose":
         return None
     first, *rest = [o.operation for o in group.operation.regions[0].blocks[0].operations]
-    only = is_a(first, Transpose) and len(rest) == 1
-    return first if only and list(first.opview.permutation) == TO_LAST else None
+    return first if len(rest) == 1 and _permutes(first, TO_LAST) else None
+
+
+def _permutes(op: ir.Operation, permutation: list[int]) -> bool:
+    """Return whether an op is a transpose by a permutation."""
+    return is_a(op, Transpose) and list(op.opview.permutation) == permutation
 
 
 @dataclass(frozen=True)
@@ -195,6 +248,7 @@ class FuseLayout(PatternPass):
 
     name: ClassVar[str] = "fuse_layout"
     patterns: ClassVar[tuple[Pattern, ...]] = (
+        find_convolution_of_planes,
         find_planar_convolution,
         find_gathered_convolution,
         find_transposed_result,

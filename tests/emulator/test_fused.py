@@ -55,6 +55,7 @@ ELSEWHERE = {
 }
 NOT_HERE = {
     "fuse_layout/find_planar_convolution": "for vector kernels of processors",
+    "fuse_layout/find_convolution_of_planes": "for vector kernels of processors",
     "group blocked_dot": "pack_weights is a pass of processors",
 }
 

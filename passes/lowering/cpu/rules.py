@@ -20,7 +20,7 @@ from mgx_mlir.passes.lowering.cpu.nest import (
 from mgx_mlir.passes.lowering.cpu.recurrent import recurrent
 from mgx_mlir.passes.lowering.cpu.rows import arg_extreme, group_rows, prefix_scan, row_kernel, topk
 from mgx_mlir.passes.lowering.cpu.rows.row_form import RowForm
-from mgx_mlir.passes.lowering.cpu.windows import convolution_kernel, pooling_kernel
+from mgx_mlir.passes.lowering.cpu.windows import convolution_kernel, planes, pooling_kernel
 from mgx_mlir.passes.lowering.select import KernelRule
 
 
@@ -35,6 +35,7 @@ KERNELS = (
     KernelRule("rows", (FusedReduce,), row_kernel.match, _rows),
     attention_kernel.RULE,
     copies.GATHER_KERNEL,
+    planes.RULE,
     convolution_kernel.RULE,
     dot_kernel.RULE,
     dot_kernel.FEW_BITS,

@@ -80,11 +80,21 @@ def depthwise(g: Draws) -> Case:
     return _convolution(g, "depthwise", 2, channels, channels, channels * g.pick(1, 1, 2))
 
 
-def _convolution(g: Draws, family: str, axes: int, group: int, ci: int, co: int) -> Case:
+def depthwise_planes(g: Draws) -> Case:
+    """Rows of a vector and more; with fixed dims the planes are read and written as they are."""
+    channels = g.pick(2, 3, 9)
+    return _convolution(
+        g, "depthwise of planes", 2, channels, channels, channels * g.pick(1, 1, 2), larger=40
+    )
+
+
+def _convolution(
+    g: Draws, family: str, axes: int, group: int, ci: int, co: int, larger: int = 0
+) -> Case:
     kernel = [g.pick(1, 1, 2, 3, 3, 5) for _ in range(axes)]
     dilation = [g.pick(1, 1, 2) for _ in range(axes)]
     span = [(k - 1) * d + 1 for k, d in zip(kernel, dilation, strict=True)]
-    image = [s + g.pick(0, 1, 4, 7, 12) for s in span]
+    image = [s + g.pick(0, 1, 4, 7, 12) + larger for s in span]
     pads = [g.pick(0, 1, k // 2) for k in kernel * 2]
     attributes = {
         "pads": pads,
@@ -441,6 +451,7 @@ FAMILIES: tuple[Draw, ...] = (
     pooling, dot, product, attention, transpose, concat, split, slices, pad, gather, scatter,
     resize, reduction, extreme, topk, running_sum, recurrent, byte_product, byte_convolution,
     quantising, places, suppression, byte_product_of_two, shared_heads, few_bits,
+    depthwise_planes,
 )  # fmt: skip
 
 

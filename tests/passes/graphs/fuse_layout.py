@@ -37,6 +37,41 @@ def find_planar_convolution(g: Any) -> Any:
     return make_kernel("group", [g.maybe_used(copied), w, bias], [out], body, tag="convolution")
 
 
+@case("find_convolution_of_planes", fires=0.25)
+def find_convolution_of_planes(g: Any) -> Any:
+    n, height, width = (*g.dims(1), *g.dims(2, low=7, high=14))
+    channels, kh, kw = g.pick(2, 3, 16), *g.dims(2, high=3)
+    group = g.pick(1, channels, channels, channels)
+    last, first = [0, 2, 3, 1], [0, 3, 1, 2]
+    x = g.argument((n, channels, height, width))
+    w, bias = g.constant((kh, kw, channels // group, channels)), g.argument((channels,))
+
+    def typed(build: Any) -> Any:
+        probe = build()
+        kind = probe.type
+        probe.owner.erase()
+        return kind
+
+    def transposed(v: Any, permutation: list[int]) -> Any:
+        kind = typed(lambda: g.b.op("transpose", v, permutation=permutation))
+        build = lambda a: [g.b.op("transpose", a[0], permutation=permutation)]  # noqa: E731
+        return make_kernel("group", [v], [kind], build, tag="transpose").results[0]
+
+    def convolved(v: Any, weights: Any) -> Any:
+        padding = [kh // 2, kw // 2]
+        return g.b.op("convolution", v, weights, padding=padding, group=group, channels_last=True)
+
+    def body(a: list[Any]) -> list[Any]:
+        y = convolved(a[0], a[1])
+        return [g.b.op("add", y, g.b.op("multibroadcast", [a[2]], out_lens=list(y.type.shape)))]
+
+    image = transposed(x, last)
+    out = typed(lambda: convolved(image, w))
+    operands = [g.maybe_used(image), w, bias]
+    made = make_kernel("group", operands, [out], body, tag="convolution").results[0]
+    return transposed(g.maybe_used(made), first)
+
+
 @case("find_gathered_convolution", fires=0.1, options={"gathered": True})
 def find_gathered_convolution(g: Any) -> Any:
     n, height, width = g.dims(3, low=3, high=9)

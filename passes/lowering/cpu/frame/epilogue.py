@@ -12,7 +12,7 @@ from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import BroadcastOp, Op, Pointwise, is_a, op_class
 from mgx_mlir.dialects.migraphx.control import Yield
 from mgx_mlir.dialects.migraphx.literal import Literal
-from mgx_mlir.dialects.migraphx.views import Squeeze, Unsqueeze
+from mgx_mlir.dialects.migraphx.views import Squeeze, Transpose, Unsqueeze
 from mgx_mlir.passes.lowering.context import LoweringContext
 from mgx_mlir.passes.lowering.cpu.frame.elements import StoredScalars, narrow, widen
 from mgx_mlir.passes.lowering.cpu.frame.sites import KernelSite
@@ -191,12 +191,13 @@ class Stores:
 
 def epilogue_of(
     e: LoweringContext, site: KernelSite, anchor: Any, total: Opaque,
-    views: Sequence[ir.Operation] = (),
+    views: Sequence[ir.Operation] = (), seen: View | None = None,
 ) -> Epilogue | Refusal:  # fmt: skip
     """Return the epilogue of a kernel's anchor, or the reason why vectors cannot compute it.
 
     anchor: the op. total: the op's result, with the type and extents of its sums. views: ops of the
-    kernel through which it reads its operands.
+    kernel through which it reads its operands. seen: the op's result as a view of `total`, whose
+    dims are in another order.
     """
     cls: type[Op] = anchor.__class__
     read = [anchor.operation, *views]
@@ -208,7 +209,7 @@ def epilogue_of(
             if o in views:
                 e.operation(o)
         e.sizes.relations_of(anchor.operation, cls)
-        e.bind(anchor.out, total)
+        e.bind(anchor.out, seen or total)
         for o in site.members:
             if o not in read and not is_a(o, (Literal, Yield)):
                 e.operation(o)
@@ -245,7 +246,7 @@ def epilogue_of(
 
 def _follows(o: ir.Operation) -> bool:
     """Return whether an op may follow a kernel's sums on vectors."""
-    if is_a(o, (Literal, Yield, BroadcastOp, Squeeze, Unsqueeze)):
+    if is_a(o, (Literal, Yield, BroadcastOp, Squeeze, Unsqueeze, Transpose)):
         return True  # `Reads` refuses views of the sums
     cls = op_class(o)
     return cls is not None and issubclass(cls, Pointwise) and not cls.raw
