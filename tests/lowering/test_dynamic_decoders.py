@@ -12,6 +12,7 @@ from onnx import TensorProto
 
 import mgx_mlir
 from mgx_mlir.core.errors import MgxError
+from tests.lowering.programs import Programs
 from tests.support.models import Nodes, bytes_of, node
 from tests.support.oracle import ort_session
 
@@ -142,6 +143,68 @@ def test_rows_that_no_query_sees_may_be_anything() -> None:
         np.testing.assert_allclose(got[0], want[0], rtol=1e-5, atol=2e-6)
         for i, n in enumerate(lengths):
             np.testing.assert_array_equal(caches["nk"][i, :, : n + 1], want[1][i, :, : n + 1])
+
+
+@pytest.mark.parametrize("window", [-1, 50])
+def test_chunks_of_a_prompt(window: int) -> None:
+    """Rows in use are some of the cache's; the others may be anything."""
+    g, rows = Graph(), 300
+    g.op("GroupQueryAttention", "q", "k", "v", "pk", "pv", "lengths", "total",
+         into=["y", "nk", "nv"], domain="com.microsoft", num_heads=HEADS, kv_num_heads=SHARED,
+         local_window_size=window)  # fmt: skip
+    model = g.of(_inputs(lengths=(INT32, ["B"]), total=(INT32, [1])), ["y", "nk", "nv"])
+    program = mgx_mlir.compile(model, target="cpu", cache=False, threads=1)
+    for new, past in ((40, 0), (33, 17), (9, 250), (64, 128), (70, 230), (5, 90), (1, 299)):
+        total = np.array([past + new], np.int32)
+        given = _arrays(1, new, rows, lengths=total - 1, total=total)
+        want = ort_session(model).run(None, given)
+        for cache in ("pk", "pv"):
+            given[cache][:, :, past + new :] = np.nan
+        np.testing.assert_allclose(program.run(given)[0], want[0], rtol=1e-5, atol=2e-6)
+
+
+MASKS = ("causal", "inner", "late", "none", "sparse")
+
+
+@pytest.mark.parametrize("mask", MASKS)
+def test_any_mask_on_a_cache(mask: str) -> None:
+    """Queries between the first and the last see what these two do not; some see nothing."""
+    rng, queries, keys, size = np.random.default_rng(3), 40, 200, 16
+    at, key = np.arange(queries)[:, None], np.arange(keys)
+    seen = key <= at + 100
+    if mask == "inner":
+        seen[20, 180:190] = True
+    elif mask == "late":
+        seen &= key >= 40
+        seen[7, 3] = True
+    elif mask == "none":
+        seen &= key >= 100
+        seen[5] = False
+    elif mask == "sparse":
+        seen &= rng.random(seen.shape) < 0.7
+    q, k, v = (rng.standard_normal((1, 2, n, size)).astype(np.float32)
+               for n in (queries, keys, keys))  # fmt: skip
+    for x in (k, v):
+        x[:, :, seen.any(0).nonzero()[0].max() + 1 :] = np.nan  # rows behind all that is seen
+
+    def build(b: Any, q: Any, k: Any, v: Any, mask: Any) -> Any:
+        n, none = b.literal(np.array([keys - 1], np.int32)), b.literal(k_none)
+        k, v = (b.concat_past_present(none, n, x, kv_num_heads=2) for x in (k, v))
+        scores = b.op("dot", q, b.op("transpose", k, permutation=[0, 1, 3, 2]))
+        low = b.multibroadcast(b.literal(np.float32(-np.inf)), [1, 2, queries, keys])
+        scores = b.op("where", b.multibroadcast(mask, [1, 2, queries, keys]), scores, low)
+        return b.op("dot", b.op("softmax", scores, axis=3), v)
+
+    k_none = np.zeros((1, 2, 0, size), np.float32)
+    wide = [np.nan_to_num(x.astype(np.float64)) for x in (q, k, v)]
+    with np.errstate(invalid="ignore"):
+        scores = np.where(seen, wide[0] @ wide[1].swapaxes(2, 3), -np.inf)
+        shares = np.exp(scores - scores.max(-1, keepdims=True))
+        want = shares / shares.sum(-1, keepdims=True) @ wide[2]
+    made = Programs()
+    made.add(build, [q, k, v, seen[None, None]], want, name=mask, tolerance=2e-6)
+    lowered = made.lowered("fuse_attention", "fuse_pointwise_reduce", arch="host")
+    made.compare(lowered, threads=(1,))
 
 
 def test_a_mask_with_a_length_of_its_own() -> None:

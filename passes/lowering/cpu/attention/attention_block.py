@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.ir import arith, ir
+from mgx_mlir.core.op import is_a
+from mgx_mlir.dialects.migraphx.pointwise_other import Where
 from mgx_mlir.passes.analysis.attention_form import KEY_BLOCK, Tile
 from mgx_mlir.passes.lowering.cpu.attention.attention_range import visible_keys
 from mgx_mlir.passes.lowering.cpu.attention.attention_site import AttentionSite
@@ -49,6 +51,7 @@ class Block:
         keys = self.keys_count
         whole = isinstance(keys, int) and keys <= fitting
         self.block = keys if isinstance(keys, int) and whole else max(fitting, step)
+        self.full: Index = 0  # keys ahead of it are seen by all queries of the group
 
     def query(self, vector_index: int, i: int) -> Index:
         """Return the query of a lane; lanes past the last query read that one again."""
@@ -65,7 +68,8 @@ class Block:
         zero = k.splat(0.0, self.lanes)
         state: list[ir.Value] = [low] * self.vectors + [zero] * self.vectors
         sums = k.empty((self.sum_rows, self.width))
-        first, end = visible_keys(self.site, self.form.rows, self.first, self.site.count)
+        seen = visible_keys(self.site, self.form.rows, self.first, self.site.count)
+        first, end, self.full = seen.first, seen.end, seen.full
         if isinstance(end, int) and isinstance(count, int) and self.block == count:
             state, sums = self.keys(queries, 0, count, state, sums, whole=True)
             return self.store(sums, state[self.vectors :], tile)
@@ -153,7 +157,9 @@ class Block:
         k = self.k
         made = k.empty((count if isinstance(count, int) else self.block, self.width))
 
-        def some(at: Index, n: int, ragged: bool, carried: list[ir.Value]) -> list[ir.Value]:
+        def some(
+            at: Index, n: int, ragged: bool, carried: list[ir.Value], *, hides: bool = True
+        ) -> list[ir.Value]:
             into, maxima = carried[0], carried[1:]
             key = k.add(start, at)
             # past the last key it is read again, and its scores are masked
@@ -161,12 +167,15 @@ class Block:
             if ragged:
                 positions = [k.min(i, k.sub(self.keys_count, 1)) for i in positions]
             tile = self.products(queries, positions)
+            ops, wanted = self.form.scores, self.form.weights
+            if not hides:
+                *ops, last = ops
+                wanted = last.operands[1]
             for v in range(self.vectors):
                 self.elements.masked = ragged
                 column = self.applied(
-                    self.form.scores, self.form.product, self.form.weights,
-                    [tile[i][v] for i in range(n)], v, key,
-                )  # fmt: skip
+                    ops, self.form.product, wanted, [tile[i][v] for i in range(n)], v, key
+                )
                 self.elements.masked = False
                 if ragged:
                     column = [
@@ -178,8 +187,25 @@ class Block:
                     maxima[v] = arith.SelectOp(above, x, maxima[v]).result
             return [into, *maxima]
 
-        made, *high = self.in_steps(count, [made, *high], some, self.key_step)
+        step, found = self.key_step, [made, *high]
+        if isinstance(self.full, int) or not self.hides_last:
+            made, *high = self.in_steps(count, found, some, step)
+            return made, high
+        seen = k.max(k.min(k.sub(self.full, start), count), 0)
+        seen = k.sub(seen, k.rem(seen, step))
+        found = k.loop(
+            0, seen, step, found, lambda i, c: some(i, step, False, list(c), hides=False)
+        )
+        made, *high = self.in_steps(
+            k.sub(count, seen), found, lambda i, n, ragged, c: some(k.add(seen, i), n, ragged, c),
+            step,
+        )  # fmt: skip
         return made, high
+
+    @property
+    def hides_last(self) -> bool:
+        """Return whether the last op on the scores is the mask that hides keys."""
+        return bool(self.form.scores) and is_a(self.form.scores[-1], Where)
 
     def unless_past(self, x: ir.Value, at: Index, count: Index) -> ir.Value:
         """Return scores, or -inf from the key `count` on."""

@@ -72,7 +72,8 @@ class SharedHeads:
 
         made = [k.empty((self.count, n)) for n in (lanes, lanes, lanes, self.depth)]
         state = [*k.loop(0, self.count, 1, made, clear), k.empty((self.count, KEYS))]
-        first, end = visible_keys(self.site, self.readers, self.site.first, 1)
+        seen = visible_keys(self.site, self.readers, self.site.first, 1)
+        first, end = seen.first, seen.end
         state = k.loop(
             first, end, KEYS, state,
             lambda start, c: self.block(start, k.min(KEYS, k.sub(end, start)), c),

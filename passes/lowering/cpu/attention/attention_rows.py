@@ -90,7 +90,8 @@ class Row:
         weights = k.empty((room,))
         sums = [zero] * self.parts if self.parts is not None else [self.cleared()]
         state = [k.splat(-INFINITY, lanes), zero, *sums, weights]
-        first, end = visible_keys(self.site, self.readers, k.add(self.site.first, self.row), 1)
+        seen = visible_keys(self.site, self.readers, k.add(self.site.first, self.row), 1)
+        first, end = seen.first, seen.end
         if isinstance(keys, int) and one_block:
             state = self.block(first, k.sub(end, first), state)
         else:

@@ -27,9 +27,10 @@ from mgx_mlir.passes.lowering.scalar import (
 )
 from mgx_mlir.passes.lowering.scalar import widen as widen_scalar
 
+_BYTES = 16  # rows of a square of bytes
 _SQUARE = 8  # rows of 32 bits that are transposed together
 # rows of squares that shuffles transpose, by bits of an element; narrow types have rows of 128 bits
-_SQUARES = {8: ([16, 16],), 16: ([8, 8],), 32: ([_SQUARE, _SQUARE],)}
+_SQUARES = {8: ([16, 16],), 16: ([8, 8],), 32: ([_SQUARE, _SQUARE], [16, 16])}
 
 
 class StoredScalars(VectorScalars):
@@ -228,8 +229,10 @@ class Elements:
     def rows(self, vectors: Sequence[ir.Value]) -> list[ir.Value]:
         """Return the columns of a matrix whose rows are these vectors."""
         kind = ir.VectorType(vectors[0].type)
-        shape = [len(vectors), kind.shape[0]]
-        if shape in _SQUARES.get(_bits_of(kind.element_type), ()):
+        shape, bits = [len(vectors), kind.shape[0]], _bits_of(kind.element_type)
+        if bits == 1 and shape[0] == _BYTES and shape[1] <= _BYTES:
+            return self._columns_of_bools(vectors)
+        if shape in _SQUARES.get(bits, ()):
             return transposed(vectors)
         whole = constant_of(
             ir.VectorType.get(shape, kind.element_type),
@@ -241,6 +244,19 @@ class Elements:
             whole = vector.InsertOp(v, whole, [], [i]).result
         columns = self.group.transpose(whole)
         return [vector.ExtractOp(columns, [], [i]).result for i in range(shape[1])]
+
+    def _columns_of_bools(self, rows: Sequence[ir.Value]) -> list[ir.Value]:
+        """Return the columns of a matrix of 16 rows of bools, transposed as bytes: lanes of masks
+        are moved one by one.
+        """
+        count = ir.VectorType(rows[0].type).shape[0]
+        octets = self.group.vector_type(count, dtypes.INT8)
+        wide = [arith.ExtUIOp(octets, v).result for v in rows]
+        if count < _BYTES:
+            order = [i % count for i in range(_BYTES)]
+            wide = [vector.ShuffleOp(v, v, order).result for v in wide]
+        bools = ir.VectorType.get([_BYTES], ir.IntegerType.get_signless(1))
+        return [arith.TruncIOp(bools, v).result for v in transposed(wide)[:count]]
 
 
 def transposed(rows: Sequence[ir.Value]) -> list[ir.Value]:
