@@ -5,8 +5,9 @@
 // a unit and of the others, each times three digits.
 // CHECK-LABEL: @main(
 // CHECK: "flow.executable"
-// CHECK: math.absf {{.*}} : vector<16xf32>
-// CHECK: vector.reduction <maximumf>
+// CHECK: arith.maxsi {{.*}} : vector<16xi32>
+// CHECK: vector.reduction <maxsi>
+// CHECK-NOT: math.roundeven
 // CHECK-COUNT-6: arith.trunci {{.*}} : vector<16xi32> to vector<16xi8>
 // CHECK: "flow.executable"
 // CHECK: vector.transfer_read {{.*}} : tensor<11x64x48xi32>, vector<16xi32>

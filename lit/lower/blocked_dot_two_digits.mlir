@@ -6,7 +6,7 @@
 // Panels have two registers of columns; four rows, two digits each, meet the codes of four rows.
 // VNNI-LABEL: @main(
 // VNNI: "flow.executable"
-// VNNI: vector.reduction <maximumf>
+// VNNI: vector.reduction <maxsi>
 // VNNI-COUNT-4: arith.trunci {{.*}} : vector<16xi32> to vector<16xi8>
 // VNNI: "flow.executable"
 // VNNI: vector.transfer_read {{.*}} : tensor<17x64x32xi32>, vector<16xi32>

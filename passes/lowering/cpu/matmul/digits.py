@@ -35,6 +35,7 @@ _SHARED = 32  # elements of a row that share a scale, where a block is a multipl
 _TOPS = {FEW: 127 * (1 << 16) + 127 * (1 << 8) + 64, MANY: 127 * (1 << 8) + 127}
 _SPARE = 2  # registers for the digits of a row and for a mask
 LEAST_ROWS = 20  # for fewer rows vectors of f32 are faster
+_WHOLE = float(1 << 23)  # f32 from here on are integers
 _LEAST = 1e-30  # smallest largest magnitude: below it the scale would be subnormal
 WORK = 1 << 18  # weights from which another dispatch pays off
 
@@ -125,19 +126,15 @@ def _apart(
     dtype = dtypes.from_mlir(ir.RankedTensorType(x.type).element_type)
     read = [TypedScalar(k.read(x, [row, at], lanes), dtype) for at in positions]
     found = [widen(k, v, lanes).value for v in read]
-    most = math.AbsFOp(found[0]).result
-    for v in found[1:]:
-        most = arith.MaximumFOp(most, math.AbsFOp(v).result).result
-    largest = k.reduce(most, "maximumf")  # NaN where there is one
-    largest = arith.MaximumFOp(largest, k.number(_LEAST)).result
+    words, octets = k.vector_type(lanes, dtypes.INT32), k.vector_type(lanes, dtypes.INT8)
+    largest = _largest(k, found, words)
     scale = arith.DivFOp(largest, k.number(top)).result
     inverse = k.broadcast(arith.DivFOp(k.number(top), largest).result, lanes)
     out, sums, scales = carried
     scales = k.put(scale, scales, [0, g])
-    words, octets = k.vector_type(lanes, dtypes.INT32), k.vector_type(lanes, dtypes.INT8)
     totals: list[ir.Value | None] = [None] * digits
     for at, v in zip(positions, found, strict=True):
-        near = math.RoundEvenOp(arith.MulFOp(v, inverse).result).result
+        near = _rounded(k, arith.MulFOp(v, inverse).result)
         # beside an infinity the others are 0; a NaN makes the scale NaN
         is_none = arith.CmpFOp(14, near, near).result  # uno
         sign = math.CopySignOp(k.splat(top, lanes), v).result
@@ -165,6 +162,31 @@ def _apart(
     for d, number in enumerate(made):
         sums = k.put(number, sums, [0, g, d])
     return [out, sums, scales]
+
+
+def _rounded(k: WorkgroupBuilder, x: ir.Value) -> ir.Value:
+    """Return numbers below 2^23 rounded to integers, ties to even: a sum of 2^23 has no fraction.
+
+    IREE lowers `math.roundeven` to 30 instructions.
+    """
+    lanes = ir.VectorType(x.type).shape[0]
+    whole = math.CopySignOp(k.splat(_WHOLE, lanes), x).result
+    return arith.SubFOp(arith.AddFOp(x, whole).result, whole).result
+
+
+def _largest(k: WorkgroupBuilder, found: Sequence[ir.Value], words: ir.Type) -> ir.Value:
+    """Return the largest magnitude of some vectors, `_LEAST` at least; NaN where there is one.
+
+    Magnitudes of floats have the order of their bits as integers, NaN behind infinity.
+    """
+    lanes = ir.VectorType(words).shape[0]
+    bits = k.splat(0x7FFFFFFF, lanes, dtypes.INT32)
+    most = k.splat(_LEAST, lanes)
+    most = arith.BitcastOp(words, most).result
+    for v in found:
+        own = arith.AndIOp(arith.BitcastOp(words, v).result, bits).result
+        most = arith.MaxSIOp(most, own).result
+    return arith.BitcastOp(ir.F32Type.get(), k.reduce(most, "maxsi")).result
 
 
 @dataclass(frozen=True)
