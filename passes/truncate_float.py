@@ -8,8 +8,8 @@ from typing import ClassVar
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.errors import PipelineError
 from mgx_mlir.core.ir import ir
-from mgx_mlir.passes.analysis.normed_sums import normed_sums
 from mgx_mlir.passes.analysis.retype import ALL, Retyping, ops_field, ops_option, type_option
+from mgx_mlir.passes.analysis.wide_values import wide_values
 from mgx_mlir.rewrite.passes import Pass, option
 
 # scales are often too small for f16, and take little memory
@@ -25,13 +25,13 @@ class TruncateFloat(Pass):
     dropped by eliminate_convert. An op that does not accept the type stays. So do quantizelinear
     and dequantizelinear unless they are listed, as f16 often cannot represent their scales. Finite
     values that are too large become the largest finite one. With wide-sums what
-    `passes/analysis/normed_sums.py` finds stays, unless ops are listed.
+    `passes/analysis/wide_values.py` finds stays, unless ops are listed.
     """
 
     name: ClassVar[str] = "truncate_float"
     ops: tuple[str, ...] = ops_field()
     float_type: str = option("half", "the type to compute in: half, bf16 or an f8 type")
-    wide_sums: bool = option(False, "sums that norms read stay, and so do the norms")
+    wide_sums: bool = option(False, "sums that norms read, norms, angles and moved elements stay")
 
     def __post_init__(self) -> None:
         ops_option(self.ops)
@@ -43,5 +43,5 @@ class TruncateFloat(Pass):
         wide = frozenset((dtypes.FLOAT, dtypes.DOUBLE))
         target, ops = type_option(self.float_type), ops_option(self.ops)
         skip = _KEPT if ALL in ops else frozenset[str]()
-        kept = normed_sums(module) if self.wide_sums and ALL in ops else ()
+        kept = wide_values(module) if self.wide_sums and ALL in ops else ()
         return Retyping(wide, target, ops, skip, kept=kept).run(module)

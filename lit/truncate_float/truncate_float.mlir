@@ -69,3 +69,52 @@ func.func @norm(%ti: tensor<8x4xi32>, %i: tensor<2xi64>, %wi: tensor<4x4xi32>, %
   %5 = "migraphx.relu"(%4) : (tensor<2x1xf32>) -> tensor<2x1xf32>
   return %5 : tensor<2x1xf32>
 }
+
+// -----
+
+// An angle, and the sine of it.
+// WIDE-LABEL: @angle
+// WIDE-NOT: convert
+// WIDE: "migraphx.mul"({{.*}}xf32>
+// WIDE: "migraphx.sin"({{.*}}xf32>
+// WIDE: "migraphx.neg"({{.*}}xbf16>
+func.func @angle(%p: tensor<8x1xf32>) -> tensor<8x4xf32> {
+  %f = "migraphx.literal"() {value = dense<0.1> : tensor<4xf32>} : () -> tensor<4xf32>
+  %0 = "migraphx.multibroadcast"(%p) {out_lens = array<i64: 8, 4>} : (tensor<8x1xf32>) -> tensor<8x4xf32>
+  %1 = "migraphx.multibroadcast"(%f) {out_lens = array<i64: 8, 4>} : (tensor<4xf32>) -> tensor<8x4xf32>
+  %2 = "migraphx.mul"(%0, %1) : (tensor<8x4xf32>, tensor<8x4xf32>) -> tensor<8x4xf32>
+  %3 = "migraphx.sin"(%2) : (tensor<8x4xf32>) -> tensor<8x4xf32>
+  %4 = "migraphx.neg"(%3) : (tensor<8x4xf32>) -> tensor<8x4xf32>
+  return %4 : tensor<8x4xf32>
+}
+
+// -----
+
+// Rows that are joined to a result.
+// WIDE-LABEL: @rows
+// WIDE: "migraphx.neg"({{.*}}xbf16>
+// WIDE: "migraphx.concat"(%arg0, {{.*}}xf32>
+func.func @rows(%old: tensor<8x4xf32>, %x: tensor<1x4xf32>) -> tensor<9x4xf32> {
+  %0 = "migraphx.neg"(%x) : (tensor<1x4xf32>) -> tensor<1x4xf32>
+  %1 = "migraphx.concat"(%old, %0) {axis = 0 : i64} : (tensor<8x4xf32>, tensor<1x4xf32>) -> tensor<9x4xf32>
+  return %1 : tensor<9x4xf32>
+}
+
+// -----
+
+// Weights of a norm are multiplied in f32.
+// WIDE-LABEL: @norm
+// WIDE-NOT: bf16
+// WIDE: "migraphx.mul"({{.*}}xf32>
+// WIDE-NOT: bf16
+// WIDE: return
+func.func @norm(%x: tensor<8x4xf32>, %y: tensor<8x4xf32>) -> tensor<8x4xf32> {
+  %g = "migraphx.literal"() {value = dense<0.1> : tensor<4xf32>} : () -> tensor<4xf32>
+  %0 = "migraphx.add"(%x, %y) : (tensor<8x4xf32>, tensor<8x4xf32>) -> tensor<8x4xf32>
+  %1 = "migraphx.reduce_mean"(%0) {axes = array<i64: 1>} : (tensor<8x4xf32>) -> tensor<8x1xf32>
+  %2 = "migraphx.multibroadcast"(%1) {out_lens = array<i64: 8, 4>} : (tensor<8x1xf32>) -> tensor<8x4xf32>
+  %3 = "migraphx.sub"(%0, %2) : (tensor<8x4xf32>, tensor<8x4xf32>) -> tensor<8x4xf32>
+  %4 = "migraphx.multibroadcast"(%g) {out_lens = array<i64: 8, 4>} : (tensor<4xf32>) -> tensor<8x4xf32>
+  %5 = "migraphx.mul"(%3, %4) : (tensor<8x4xf32>, tensor<8x4xf32>) -> tensor<8x4xf32>
+  return %5 : tensor<8x4xf32>
+}

@@ -1,4 +1,4 @@
-"""Sums that norms read stay in f32 where a program is brought to bf16."""
+"""Values that stay in f32 where a program is brought to bf16: sums, norms, angles, moved rows."""
 
 from __future__ import annotations
 
@@ -51,3 +51,69 @@ def test_a_deep_stream() -> None:
     errors = _error(wide, x, want), _error(narrow, x, want)
     assert errors[0] < 0.5 * errors[1]
     assert errors[0] < 3e-3
+
+
+def test_weights_of_norms_stay() -> None:
+    """A norm's weights meet all rows, and their rounding does not average out."""
+    rng = np.random.default_rng(4)
+    x, g = (rng.standard_normal(n).astype(np.float32) for n in ((ROWS, WIDTH), WIDTH))
+    nodes = [
+        node("Add", "x x2", "sum"),
+        node("LayerNormalization", "sum g z", "y", axis=-1),
+    ]
+    kind = (TensorProto.FLOAT, [ROWS, WIDTH])
+    weights = {"g": g, "z": g + np.float32(0.1)}
+    model = model_of(nodes, {"x": kind, "x2": kind}, {"y": kind}, weights, opset=18)
+    program = mgx_mlir.parse_onnx_buffer(model.SerializeToString())
+    mgx_mlir.quantize_bf16(program)
+    (found,) = mgx_mlir.compile(program, target="cpu", cache=False).run({"x": x, "x2": x[::-1]})
+    total = (x + x[::-1]).astype(np.float64)
+    total -= total.mean(-1, keepdims=True)
+    want = total / np.sqrt((total**2).mean(-1, keepdims=True) + 1e-5) * g + weights["z"]
+    np.testing.assert_allclose(found, want, rtol=1e-5, atol=1e-5)
+
+
+def test_angles_stay_wide() -> None:
+    """Positions by frequencies, joined: sin and cos of angles up to 1000."""
+    frequencies = (10.0 ** -np.arange(4)).astype(np.float32)
+    nodes = [
+        node("Mul", "p f", "half"),
+        node("Concat", "half half", "angle", axis=1),
+        node("Cos", "angle", "c"),
+        node("Sin", "angle", "s"),
+        node("Mul", "c s", "y"),
+    ]
+    inputs = {"p": (TensorProto.FLOAT, [1000, 1])}
+    outputs = {"y": (TensorProto.FLOAT, [1000, 8])}
+    model = model_of(nodes, inputs, outputs, {"f": frequencies}, opset=18)
+    program = mgx_mlir.parse_onnx_buffer(model.SerializeToString())
+    mgx_mlir.quantize_bf16(program)
+    at = np.arange(1000, dtype=np.float32)[:, None]
+    (found,) = mgx_mlir.compile(program, target="cpu", cache=False).run({"p": at})
+    angle = np.tile(at * frequencies, 2).astype(np.float64)
+    # the two factors and the result are rounded to 8 bits
+    np.testing.assert_allclose(found, np.cos(angle) * np.sin(angle), atol=6e-3)
+
+
+def test_rows_of_a_cache_stay() -> None:
+    """Rows that a result takes from an input are the input's, beside new ones that are rounded."""
+    rng = np.random.default_rng(6)
+    old, x, w = (
+        rng.standard_normal(n).astype(np.float32) for n in ((30, WIDTH), (2, WIDTH), (WIDTH, WIDTH))
+    )
+    nodes = [
+        node("MatMul", "x w", "new"),
+        node("Concat", "old new", "rows", axis=0),
+        node("MatMul", "rows w", "y"),
+    ]
+    kinds = {n: (TensorProto.FLOAT, list(v.shape)) for n, v in (("old", old), ("x", x))}
+    outputs = {n: (TensorProto.FLOAT, [32, WIDTH]) for n in ("rows", "y")}
+    model = model_of(nodes, kinds, outputs, {"w": w}, opset=18)
+    program = mgx_mlir.parse_onnx_buffer(model.SerializeToString())
+    mgx_mlir.quantize_bf16(program)
+    compiled = mgx_mlir.compile(program, target="cpu", cache=False)
+    rows, y = compiled.run({"old": old, "x": x})
+    np.testing.assert_array_equal(rows[:30], old)
+    new = x.astype(np.float64) @ w
+    assert 1e-5 < np.abs(rows[30:] - new).max() / np.abs(new).max() < 8e-3
+    assert np.abs(y[:30] - old.astype(np.float64) @ w).max() < 0.2
