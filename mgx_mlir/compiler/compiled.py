@@ -59,6 +59,9 @@ class CompiledProgram:
     threads: int | None = None  # threads of a run on a CPU, None: by the program's size
     limits: RunLimits | None = None  # limits of each run
     _limited: LimitedRuns | None = None  # the processes of runs with limits
+    # returns the results of a run on inputs like earlier ones, None for others; None where results
+    # or inputs need more than that
+    _quick: Callable[[dict[str, Any]], list[Any] | None] | None = None
 
     def __init__(
         self,
@@ -125,6 +128,12 @@ class CompiledProgram:
         before anything runs. Where they give one name of a dim two sizes, the model is compiled
         once more, without that name. Raises RunError.
         """
+        quick = self._quick
+        alone = out is max_run_seconds is self.limits is None and not (args or named)
+        if quick is not None and alone and type(inputs) is dict:
+            found = quick(inputs)
+            if found is not None:
+                return found
         places = None if out is None else Places(self.signature, out)
         given = inputs
         if type(given) is not dict or args or named:

@@ -71,6 +71,7 @@ class IreeProgram(CompiledProgram):
         self._program: ProgramIR | None = None
         self._loaded: Any = None
         self._direct: DirectCalls | None = None
+        self._quick = None
         self._lock = forks.lock(waits=True)  # for loading; the runtime has its own locks
         self._reading = forks.lock()
 
@@ -235,7 +236,7 @@ class IreeProgram(CompiledProgram):
         with interrupts.waiting(self._lock):
             if self._loaded is not None:
                 self._loaded.close()
-            self._closed, self._loaded, self._direct = True, None, None
+            self._closed, self._loaded, self._direct, self._quick = True, None, None, None
             self.params, self.without_names = {}, None
             self.executable = replace(self.executable, vmfb=b"")
         for each in self.alternatives:
@@ -245,8 +246,8 @@ class IreeProgram(CompiledProgram):
     def __getstate__(self) -> dict[str, Any]:
         """Return the state to pickle: without the loaded module and the source program."""
         state = dict(self.__dict__)
-        own = ("_loaded", "_direct", "_lock", "_reading", "_program", "after_passes", "_known",
-               "_limited")  # fmt: skip
+        own = ("_loaded", "_direct", "_quick", "_lock", "_reading", "_program", "after_passes",
+               "_known", "_limited")  # fmt: skip
         for name in (*own, "_plain"):
             state.pop(name, None)
         return {**state, "without_names": None, "module_text": self.text}
@@ -300,6 +301,8 @@ class IreeProgram(CompiledProgram):
                 check = self.signature.value_check()
                 names = [p.name for p in self.signature.inputs]
                 direct = self._direct = DirectCalls(module, names, check)
+                if self._plain and not self.signature.takes_texts:
+                    self._quick = direct.call
             direct.add(known[1])
         return found
 

@@ -468,7 +468,7 @@ def _listed(
 ) -> ir.Value:
     """Return rows of (batch, class, box), one pair of batch and class after the other.
 
-    They are the first rows of a tensor with room for all, whose last row begins with their number.
+    They are the first rows of a tensor that fits all, whose last row begins with their number.
     """
     pairs, classes, count, limit = extents
     rows = e.mul(pairs, count if op.padded else e.max(limit, 1))
