@@ -410,10 +410,7 @@ class IreeCompiler:
             out, table = Path(folder, "module.vmfb"), Path(folder, "statistics.csv")
             asked = [*flags, *statistics_flags(table)] if statistics else list(flags)
             options = [o for o in worker_file.process_options() if o not in flags]
-            command = [str(compiler_binary()), *asked, *options, str(path), "-o", str(out)]
-            if any(f in worker_file.IN_PHASES for f in flags):
-                own = [sys.executable, worker_file.__file__, "--compile"]
-                command = [*own, str(path), str(out), *asked]
+            command = _command(source, asked, options, path, out)
             with open(os.path.join(folder, "stderr"), "w+b") as errors:
                 process = subprocess.Popen(
                     [*_ended_with_us(), *command],
@@ -479,7 +476,7 @@ class IreeCompiler:
             suffix = "mlirbc" if source[:4] == b"ML\xefR" else "mlir"
             model = folder / f"input.{suffix}"
             _write(model, source)
-            command = shlex.join([str(compiler_binary()), *flags, str(model), "-o", "out.vmfb"])
+            command = shlex.join(_command(source, flags, (), model, "out.vmfb"))
             _write(folder / "command.sh", (command + "\n").encode())
             _write(folder / "error.txt", (str(error) + "\n").encode())
             _keep_newest(self.reproducers, _MAX_REPRODUCERS)
@@ -492,6 +489,15 @@ class IreeCompiler:
         found = CompileFailed(failure, extra_notes=[f"reproducer: sh {folder / 'command.sh'}"])
         found.reproducer = str(folder)
         return found
+
+
+def _command(
+    source: bytes, flags: Sequence[str], options: Sequence[str], path: Path, out: Path | str
+) -> list[str]:
+    """Return the command that compiles a file. options: those that a worker gives itself."""
+    if worker_file.in_phases(source, flags):
+        return [sys.executable, worker_file.__file__, "--compile", str(path), str(out), *flags]
+    return [str(compiler_binary()), *flags, *options, str(path), "-o", str(out)]
 
 
 def _ended_with_us() -> list[str]:

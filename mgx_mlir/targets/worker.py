@@ -21,6 +21,7 @@ import ctypes
 import importlib.util
 import os
 import sys
+from collections.abc import Sequence
 from types import ModuleType
 
 if sys.path and sys.path[0] == os.path.dirname(os.path.abspath(__file__)):
@@ -49,6 +50,7 @@ SINGLE_THREAD = "--mlir-disable-threading"
 CUDA = "--iree-hal-target-device=cuda"
 # targets whose programs are changed between IREE's phases: see `_compile_in_phases`
 IN_PHASES = ("--iree-hal-target-device=hip", CUDA)
+INPUT = b"mgx.input"  # worker_kernels.py
 CONFIGURED = "executable-configurations"  # IREE's phase behind which each kernel has its tiles
 # an IREE pass links a module's kernels, and fails for executables without an inner module
 NOT_LINKED = "--iree-hal-link-executables=false"
@@ -165,6 +167,8 @@ def compile_one(source: bytes, flags: list[str], verify: bool) -> tuple[str, byt
         return "input", wrong.encode()
     if any(f in IN_PHASES for f in flags):
         return _compile_in_phases(source, flags, verify)
+    if INPUT in source:
+        return _compile_with_inputs(source, flags, verify)
     with Session() as session:
         try:
             session.set_flags(*flags)
@@ -186,6 +190,34 @@ def compile_one(source: bytes, flags: list[str], verify: bool) -> tuple[str, byt
             with output:
                 invocation.output_vm_bytecode(output)
                 return "ok", bytes(output.map_memory())
+
+
+def in_phases(source: bytes, flags: Sequence[str]) -> bool:
+    """Return whether a module is changed between IREE's phases, which its binary cannot do."""
+    return INPUT in source or any(f in IN_PHASES for f in flags)
+
+
+def _compile_with_inputs(source: bytes, flags: list[str], verify: bool) -> tuple[str, bytes]:
+    """Compile as `compile_one`, for a CPU: kernels that name memory of inputs."""
+    from iree.compiler.api import Output
+
+    kernels = _beside("worker_kernels")
+    try:
+        stage = kernels.Stage(source, flags, verify=verify)
+    except ValueError as e:
+        return "flags", str(e).encode()
+    try:
+        done = kernels.TARGETS
+        if not stage.read or not stage.run("", done) or not stage.run(done, "end"):
+            return "compile", b""
+        if not verify and not stage.module.verify():
+            return "compile", b""
+        output = Output.open_membuffer()
+        with output:
+            stage.invocation.output_vm_bytecode(output)
+            return "ok", bytes(output.map_memory())
+    finally:
+        stage.close()
 
 
 def _compile_in_phases(source: bytes, flags: list[str], verify: bool) -> tuple[str, bytes]:

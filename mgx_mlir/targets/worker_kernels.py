@@ -29,6 +29,10 @@ _MAX_EXTENT = (1 << 56) - 1  # elements of a dim; a bound lets IREE divide unsig
 _SIMPLER = "builtin.module(flow.executable(builtin.module(func.func(canonicalize,cse))))"
 _HAS_BLOB = "dense_resource<"  # a constant in the module's resource section
 _FROM_SLICE = "iree_tensor_ext.dispatch.workgroup_count_from_slice"
+# address space of an input's buffer until kernels have their tiles; IREE's own space is dropped
+# before that phase, and stated again behind it
+INPUT, _SPACE = "mgx.input", "#hal.descriptor_type<storage_buffer>"
+CONFIGURED, TARGETS = "executable-configurations", "executable-targets"  # IREE's phases
 # IREE's prefix of kernel names: function and dispatch number
 _PLACE = re.compile(r"^.*?dispatch_\d+_?")
 NAME = "kernel"  # in the text whose digest is the kernel's key
@@ -96,6 +100,14 @@ def walk(ir: Any, op: Any, names: Collection[str]) -> list[Any]:
 
     op.walk(visit)
     return found
+
+
+def settle(ir: Any, module: Any) -> None:
+    """Give the buffers of inputs IREE's address space."""
+    with module.context:
+        for op in walk(ir, module, ["bufferization.to_buffer"]):
+            kind = str(op.results[0].type).replace(f'"{INPUT}"', _SPACE)
+            op.results[0].set_type(ir.Type.parse(kind))
 
 
 def _functions(executable: Any) -> list[Any]:
@@ -314,6 +326,7 @@ class Stage:
             _call("ireeCompilerInvocationSetVerifyIR", self.invocation._inv_p, ctypes.c_bool(False))
         self.module: Any = None
         self.read = bool(self.invocation.parse_source(self.source))
+        self.has_inputs = INPUT.encode() in source
         if self.read:
             self.module = self.invocation.export_module()
 
@@ -321,6 +334,12 @@ class Stage:
         """Run IREE's phases after `start` up to and including `end`; an empty `start` means
         from the first.
         """
+        if end == TARGETS and self.has_inputs:
+            self.has_inputs = False
+            if not self.run(start, CONFIGURED):
+                return False
+            settle(bindings(), self.module)
+            start = CONFIGURED
         self.invocation.import_module(self.module)
         pointer = self.invocation._inv_p
         for which, phase in (("From", start), ("To", end)):

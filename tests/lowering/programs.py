@@ -182,7 +182,7 @@ AARCH64 = ("--iree-llvmcpu-target-triple=aarch64-unknown-linux-gnu",)
 # processors that the host may not be, with flags
 ELSEWHERE = {
     "a64fx": AARCH64, "neoverse-v1": AARCH64, "skylake-avx512": (), "icelake-server": (),
-    "alderlake": (),
+    "alderlake": (), "znver5": (),
 }  # fmt: skip
 
 

@@ -191,7 +191,7 @@ def test_rows_taken_apart(arch: str) -> None:
         made.compare(lowered)
 
 
-@pytest.mark.parametrize("cpu", ["neoverse-v1", "skylake-avx512"])
+@pytest.mark.parametrize("cpu", ["neoverse-v1", "skylake-avx512", "znver5"])
 def test_rows_taken_apart_elsewhere(cpu: str) -> None:
     """The loops compile for processors that this host may not be."""
     made = Programs()

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.shapes import DYN
 from mgx_mlir.passes.lowering.index_builder import Index
+from mgx_mlir.targets.worker_kernels import INPUT
 
 SEGMENTS = "operandSegmentSizes"
 TIED = "tied_operands"
@@ -124,6 +125,21 @@ def load(binding: ir.Value, t: ir.Type, dims: Sequence[Index]) -> ir.Value:
         name, [binding, *sizes, *sizes], [t], segments=segments,
         attributes=slice_attributes([0] * len(dims), dims),
     ).result  # fmt: skip
+
+
+def buffer(tensor: ir.Value) -> ir.Value:
+    """Return the memory of a tensor of static extents that `load` returned, for reading.
+
+    Its address space is a name that the compile worker replaces by IREE's.
+    """
+    kind = ir.RankedTensorType(tensor.type)
+    steps = [1]
+    for extent in reversed(list(kind.shape)[1:]):
+        steps.insert(0, steps[0] * extent)
+    dims = "x".join([*map(str, kind.shape), str(kind.element_type)])
+    memory = ir.Type.parse(f'memref<{dims}, strided<{steps}, offset: ?>, "{INPUT}">')
+    only_read = {"read_only": ir.UnitAttr.get()}
+    return build("bufferization.to_buffer", [tensor], [memory], attributes=only_read).result
 
 
 def store(

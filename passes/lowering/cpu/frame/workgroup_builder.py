@@ -37,6 +37,7 @@ from mgx_mlir.passes.lowering.iree import iree_ops
 from mgx_mlir.passes.lowering.scalar import Number, constant, constant_of, element_attr, signless
 
 SCRATCH_BYTES = 48 << 10
+_L1 = 3  # locality of a prefetch to all levels of cache
 
 # f32 reductions that LLVM lowers to a serial chain over the lanes
 _BY_HALVES: dict[str, Callable[..., Any]] = {
@@ -86,6 +87,7 @@ class WorkgroupBuilder(IndexBuilder):
         self.known: dict[ir.Value, ir.Value] = {}
         self._block = block
         self._constants: dict[Hashable, ir.Value] = {}
+        self._buffers: dict[ir.Value, ir.Value] = {}
 
     # ---- constants ---------------------------------------------------------------------------
 
@@ -275,6 +277,24 @@ class WorkgroupBuilder(IndexBuilder):
         return vector.TransposeOp(
             ir.VectorType.get(shape, kind.element_type), value, list(permutation)
         ).result
+
+    def prefetch(self, source: ir.Value, at: Sequence[Index]) -> None:
+        """Ask for the cache line of an element of an input that has static extents.
+
+        The element may lie past the input's end.
+        """
+        data, read = {"isDataCache": ir.BoolAttr.get(True)}, {"isWrite": ir.BoolAttr.get(False)}
+        near = ir.IntegerAttr.get(ir.IntegerType.get_signless(32), _L1)
+        operands = [self._buffer(source), *map(self.index, at)]
+        attributes = {**data, **read, "localityHint": near}
+        iree_ops.build("memref.prefetch", operands, attributes=attributes)
+
+    def _buffer(self, source: ir.Value) -> ir.Value:
+        """Return the buffer of an input; it is made once, where the input is loaded."""
+        if source not in self._buffers:
+            with ir.InsertionPoint.after(source.owner):
+                self._buffers[source] = iree_ops.buffer(source)
+        return self._buffers[source]
 
     def intrinsic(self, name: str, kind: ir.Type, *operands: ir.Value) -> ir.Value:
         """Return the result of an LLVM intrinsic: an instruction of the CPU, as a rule."""

@@ -280,6 +280,8 @@ def digit_sums(
                     for d in range(digits.count)}  # fmt: skip
             for u in range(size // UNIT):
                 at = k.add(k.mul(first, units), u)
+                if digits.count == FEW and not begin:  # many rows read a panel often
+                    w.ask_ahead(panel, at)
                 halves = zip(*(w.halves(panel, at, j * lanes) for j in columns), strict=True)
                 for half, codes in enumerate(halves):
                     depth_at = k.add(k.mul(at, UNIT), half * _WORD)

@@ -30,6 +30,7 @@ FEW_ROWS = 3  # rows for which codes are widened in registers; for more, once to
 # high halves the others
 _ROWS = (0, 4, 1, 5, 2, 6, 3, 7)
 _PLACES = tuple(_ROWS.index(i) for i in range(UNIT))  # the half byte of each row
+LINE = 64  # bytes of a line of a cache
 _MANTISSA = 23  # bits of an f32 below its exponent
 _STRIP = 1 << 18  # bytes of codes that are put in order together: their words fit in a cache
 _SHIFT = 12  # bits by which the half bytes that reach into the exponent are shifted down
@@ -127,6 +128,18 @@ class Widening:
             return [out]
 
         return k.loop(0, k.div(count, UNIT), 1, [into], unit)[0]
+
+    def ask_ahead(self, panel: Index, unit: Index) -> None:
+        """Ask for the codes that are read some time after a unit: the panels lie in that order."""
+        if not self.isa.ahead:
+            return
+        k, kind = self.k, ir.RankedTensorType(self.codes.type)
+        width, rows = kind.shape[-1], 1 if self.form.bits == 4 else UNIT
+        row_bytes = width * self._type_of(self.codes).size
+        row = k.mul(k.add(unit, -(-self.isa.ahead // (rows * row_bytes))), rows)
+        for at in range(0, rows * row_bytes, LINE):
+            column = at % row_bytes * width // row_bytes
+            k.prefetch(self.codes, [panel, k.add(row, at // row_bytes), column])
 
     def unit(
         self, panel: Index, unit: Index, column: int, starts: Sequence[Sequence[ir.Value]]
@@ -231,6 +244,7 @@ def direct_sums(
 
         def unit(u: Index, sums: list[ir.Value]) -> list[ir.Value]:
             at, out = k.add(first, u), list(sums)
+            w.ask_ahead(panel, at)
             codes = [w.unit(panel, at, j * lanes, starts[j]) for j in range(registers)]
             for i in range(UNIT):
                 found = rows.values(k.add(k.mul(at, UNIT), i), masked=False)
