@@ -180,11 +180,12 @@ def _opposed(left: Any, y: Any) -> Any:
 
 
 def angle(x: Any) -> Any:
-    """Return 0 or pi of real numbers, and NaN of NaN."""
+    """Return 0 or pi of real numbers, and NaN of NaN; of integers in torch's default type."""
     torch = _torch()
-    if not x.is_floating_point():
+    if x.is_complex():
         return NotImplemented
-    return torch.where(x.isnan(), x, torch.where(x < 0, math.pi, 0.0).to(x.dtype))
+    wide = x if x.is_floating_point() else x.to(torch.get_default_dtype())
+    return torch.where(wide.isnan(), wide, torch.where(wide < 0, math.pi, 0.0).to(wide.dtype))
 
 
 def magnitude(x: Any) -> Any:

@@ -232,7 +232,8 @@ def _exported(module: Any, args: Any, kwargs: Any, shapes: Any) -> torch.export.
             "expected example_inputs: a module does not say what it takes",
             notes=["mgx_mlir.torch.compile(module, (x,)) compiles it for inputs like x"],
         )
-    if module.training and any(True for _ in module.parameters()):
+    learns = module.training and any(True for _ in module.parameters())
+    if learns and not _is_exported(module):
         raise UsageError("the module is in training", notes=[TRAINING])
     require_exporter()
     args = () if args is None else (args,) if isinstance(args, torch.Tensor) else tuple(args)
@@ -243,6 +244,15 @@ def _exported(module: Any, args: Any, kwargs: Any, shapes: Any) -> torch.export.
             )
     except Exception as e:  # torch raises exceptions of many kinds
         raise UnsupportedModel(f"torch.export cannot export the module: {first_line(e)}") from e
+
+
+def _is_exported(module: torch.nn.Module) -> bool:
+    """Return whether a module is an exported graph, whose operators say if they train.
+
+    Its flag `training` is set, and cannot be taken back.
+    """
+    graph = isinstance(module, torch.fx.GraphModule)
+    return graph and any("val" in node.meta for node in module.graph.nodes)
 
 
 def load(path: str | os.PathLike[str], **how: Any) -> CompiledModule:

@@ -139,6 +139,18 @@ def test_what_is_no_model_ahead_of_time_is_an_error() -> None:
         assert text in str(e.value)
 
 
+def test_the_module_of_an_exported_program() -> None:
+    """Its flag `training` is always set; its operators say if it trains."""
+    model, x = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Dropout()), torch.randn(2, 3)
+    training = torch.export.export(model, (x,)).module()
+    with pytest.raises(UsageError, match="batch_norm as in training"):
+        mgx_mlir.torch.compile(training, x, target="ref")
+    exported = torch.export.export(model.eval(), (x,)).module()
+    assert exported.training
+    run = mgx_mlir.torch.compile(exported, x, target="ref")
+    torch.testing.assert_close(run(x), model(x))
+
+
 class Writes(nn.Module):
     """A module that writes to one of what it has or is given."""
 

@@ -44,6 +44,12 @@ def test_one_number(function: Callable[..., Any], operator: Callable[..., Any]) 
     same(function(half), operator(half.double()).half())
 
 
+@pytest.mark.parametrize("kind", [torch.int64, torch.int8, torch.uint8, torch.bool])
+def test_an_angle_of_integers_is_a_float(kind: torch.dtype) -> None:
+    x = torch.tensor([0, 1, -1, 7]).to(kind)
+    same(numbers.angle(x), x.angle())
+
+
 @pytest.mark.parametrize(
     ("function", "operator"),
     [(numbers.angle_of, torch.atan2), (numbers.remainder, torch.remainder),
@@ -330,7 +336,7 @@ class All(nn.Module):
             torch.fake_quantize_per_tensor_affine(x, 0.1, 3, 0, 15),
             m.std(1, keepdim=True), *torch.std_mean(m[2:], 1), torch.block_diag(m, m[:1]),
             m.nanmedian(), *m.nanmedian(1), torch.diag(m), m.trace(), m.diagonal(1) + 0,
-            m[2].histc(5),
+            m[2].histc(5), i.angle(), (i > 0).angle(),
             torch.cat([torch.zeros(0), m, m]), i.reshape(3, 3).mean(1, dtype=torch.float32),
         ]  # fmt: skip
 
