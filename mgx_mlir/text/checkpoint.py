@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Mapping
 from pathlib import Path
@@ -62,7 +63,7 @@ class Folder:
                             notes=["save_pretrained of transformers writes one"])  # fmt: skip
         self.config = read_json(path / "config.json")
         self.generation = read_json(path / "generation_config.json", missing={})
-        self._weights = sorted(path.glob("*.safetensors"))
+        self._weights = _weights_of(path)
         if not self._weights:
             raise FileError(
                 "expected weights in *.safetensors",
@@ -112,6 +113,46 @@ class Folder:
     def blocks(self) -> Mapping[str, BlockWeights]:
         """Return nothing: weights are floats."""
         return {}
+
+
+def _weights_of(path: Path) -> list[Path]:
+    """Return a folder's files of weights. Raises FileError for one that is missing or cut."""
+    found = sorted(path.glob("*.safetensors"))
+    for index in path.glob("*.safetensors.index.json"):
+        names = read_json(index).get("weight_map")
+        stated = sorted(set(map(str, names.values()))) if isinstance(names, dict) else []
+        if missing := [name for name in stated if not (path / name).is_file()]:
+            raise FileError(
+                f"{len(missing)} of {len(stated)} files of weights are missing, such as "
+                f"'{missing[0]}'", location=str(index), notes=["download the folder again"],
+            )  # fmt: skip
+    for file in found:
+        _check_whole(file)
+    return found
+
+
+def _check_whole(path: Path) -> None:
+    """Raise FileError unless a .safetensors file is as long as its header states.
+
+    Form: https://huggingface.co/docs/safetensors/index#format
+    """
+    size = path.stat().st_size
+    with path.open("rb") as file:
+        head = file.read(8)
+        if head == b"version ":
+            raise FileError("the file is a pointer of Git LFS, and has no weights",
+                            location=str(path), notes=["git lfs pull brings them"])  # fmt: skip
+        length = int.from_bytes(head, "little")
+        try:
+            row = json.loads(file.read(length)) if len(head) == 8 and 8 + length <= size else None
+            ends = [int(t["data_offsets"][1]) for n, t in row.items() if n != "__metadata__"]
+        except (ValueError, TypeError, KeyError, IndexError, AttributeError):
+            raise FileError(f"the file of {size} bytes is cut, or no file of safetensors",
+                            location=str(path), notes=["download it again"]) from None  # fmt: skip
+    whole = 8 + length + max(ends, default=0)
+    if size < whole:
+        raise FileError(f"the file has {size} bytes, and its header states {whole}",
+                        location=str(path), notes=["download it again"])  # fmt: skip
 
 
 def checkpoint_of(path: Path) -> Checkpoint | OnnxFolder:

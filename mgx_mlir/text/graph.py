@@ -248,12 +248,41 @@ def _half(
     return kept
 
 
+def fix_frequencies(model: Any, long: bool) -> None:
+    """Choose RoPE's frequencies once, which transformers chooses by a batch's longest sequence.
+
+    long: sequences may exceed the original context. "dynamic" ones change beyond the model's limit
+    alone.
+    """
+    rope = imported("transformers").modeling_rope_utils
+    for module in model.modules():
+        stated = getattr(module, "rope_type", None)
+        kinds = stated if isinstance(stated, dict) else {None: stated}
+        for layer, kind in kinds.items():
+            if kind != "longrope" or not long:
+                continue
+            own = module.config.rope_parameters
+            context = (own if layer is None else own[layer])["original_max_position_embeddings"]
+            more = {} if layer is None else {"layer_type": layer}
+            found, _ = rope.ROPE_INIT_FUNCTIONS[kind](module.config, seq_len=context + 1, **more)
+            name = "inv_freq" if layer is None else f"{layer}_inv_freq"
+            module.register_buffer(name, found, persistent=False)
+        fixed = {k: "default" if v in ("longrope", "dynamic") else v for k, v in kinds.items()}
+        if stated is not None:
+            module.rope_type = fixed if isinstance(stated, dict) else fixed[None]
+
+
 def onnx_of_model(
-    model: Any, blocks: Mapping[str, BlockWeights], halves: Literal["f16", "bf16"] | None = None
+    model: Any,
+    blocks: Mapping[str, BlockWeights],
+    halves: Literal["f16", "bf16"] | None = None,
+    *,
+    long: bool = False,
 ) -> Any:
     """Return an ONNX model of a step, with inputs ids, positions, last, total, keep, caches.
 
-    halves: type of 16 bits that other weights are rounded to. Raises UnsupportedModel, UsageError.
+    halves: type of 16 bits that other weights are rounded to. long: as for `fix_frequencies`.
+    Raises UnsupportedModel, UsageError.
     """
     transformers = imported("transformers")
     layers, shared, size = cache_shape(model)
@@ -262,6 +291,7 @@ def onnx_of_model(
     transformers.AttentionMaskInterface.register(_NAME, lambda *_, **__: None)
     model.config.get_text_config()._attn_implementation = _NAME
     model.config._attn_implementation = _NAME
+    fix_frequencies(model, long)
     with_blocks(model, blocks)
     with_halves(model, halves)
     batch, length, rows = _EXAMPLE["batch"], _EXAMPLE["length"], _EXAMPLE["rows"]

@@ -217,8 +217,9 @@ def load(
     if isinstance(made, OnnxFolder):
         decoder = made.decoder(_of_file(made, weights, how), slots, rows)
     else:
-        key = _key(made, weights, how)
-        program, shape = cached(key, how) or _compiled(made, weights, how, key)
+        long = _long_context(made.config, rows)
+        key = _key(made, weights, how, long)
+        program, shape = cached(key, how) or _compiled(made, weights, how, key, long)
         decoder = ProgramDecoder(program, shape, slots, rows)
     ends = _stop_tokens(made, tokenizer)
     return TextModel(tokenizer, decoder, made.config, ends, drafter)
@@ -264,6 +265,15 @@ def _rows(config: Mapping[str, Any], asked: int | None) -> int:
     return int(asked)
 
 
+def _long_context(config: Mapping[str, Any], rows: int) -> bool:
+    """Return whether `rows` tokens exceed the context that RoPE's factors of a model extend."""
+    own = config.get("text_config") or config
+    rope = own.get("rope_parameters") or own.get("rope_scaling") or {}
+    name = "original_max_position_embeddings"
+    found = rope.get(name) or own.get(name)
+    return "long_factor" in rope and is_whole(found) and rows > found
+
+
 def _stop_tokens(made: Checkpoint | OnnxFolder, tokenizer: Tokenizer) -> frozenset[int]:
     """Return the tokens that end an answer, from generation_config.json, else from the model's
     config.
@@ -279,7 +289,7 @@ def _stop_tokens(made: Checkpoint | OnnxFolder, tokenizer: Tokenizer) -> frozens
     return frozenset() if end is None else frozenset([end])
 
 
-def _key(made: Checkpoint, weights: str | None, how: CompileOptions) -> str | None:
+def _key(made: Checkpoint, weights: str | None, how: CompileOptions, long: bool) -> str | None:
     """Return the cache key of a checkpoint's compiled program; None without a cache."""
     from mgx_mlir.targets.cache import default_cache
     from mgx_mlir.targets.flags import host_cpu
@@ -290,7 +300,8 @@ def _key(made: Checkpoint, weights: str | None, how: CompileOptions) -> str | No
     versions = [f"{name} {_version(name)}" for name in ("torch", "transformers", "onnxscript")]
     files = [store.file_digest(f) for f in made.files()] + versions
     try:
-        row = {"weights": weights, "host": host_cpu(), **how.key()}
+        row = {"weights": weights, "host": host_cpu(), **({"long": long} if long else {})}
+        row |= how.key()
     except TypeError:  # an option without a text form
         return None
     return store.program_key(files, row)
@@ -308,6 +319,7 @@ def _compiled(
     weights: Literal["int4", "int8", "f16", "bf16"] | None,
     options: CompileOptions,
     key: str | None,
+    long: bool,
 ) -> tuple[Any, CacheShape]:
     """Export and compile a checkpoint, and add it to the cache."""
     # only the first load of a model needs torch, transformers and MLIR
@@ -327,7 +339,7 @@ def _compiled(
         blocks = rounded_blocks(model, blocks, _BITS[weights])
     halves = weights if weights == "f16" or weights == "bf16" else None
     shape = CacheShape(*cache_shape(model))
-    step = fixed(onnx_of_model(model, blocks, halves), {})
+    step = fixed(onnx_of_model(model, blocks, halves, long=long), {})
     del model, blocks
     program_key = program_cache_key(step, options, backend_of(options))
     found = compile(step, options=options)

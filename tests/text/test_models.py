@@ -170,6 +170,7 @@ def test_weights_beyond_a_type(folder: tuple[Path, Any]) -> None:
         ("Phi", {}),
         ("Phi3", {}),
         ("SmolLM3", {"no_rope_layer_interval": 2}),
+        ("Llama", {"rope_parameters": {"rope_type": "dynamic", "factor": 2.0, "rope_theta": 1e4}}),
     ],
 )
 def test_families(tmp_path: Path, kind: str, more: dict[str, Any]) -> None:
@@ -179,6 +180,30 @@ def test_families(tmp_path: Path, kind: str, more: dict[str, Any]) -> None:
     prompt = loaded.tokens("the quick brown fox")
     handle = loaded.engine().submit(request(prompt, 30))
     assert [p.token for p in handle] == greedy(model, prompt, 30)
+
+
+LONG = {
+    "rope_type": "longrope", "rope_theta": 1e4, "original_max_position_embeddings": 32,
+    "short_factor": [1.0 + 0.1 * i for i in range(8)],
+    "long_factor": [2.0 + 0.3 * i for i in range(8)],
+}  # fmt: skip
+
+
+def test_frequencies_do_not_follow_the_batch(tmp_path: Path) -> None:
+    """Phi 3's are those of short contexts up to the original one, else those of long ones."""
+    model = tiny.save(tmp_path, "Phi3", rope_parameters=LONG)
+    short, long = (text.load(tmp_path, slots=2, max_length=n) for n in (32, 96))
+    prompts = [short.tokens("the quick brown fox"), short.tokens("x")]
+    together = [short.engine().submit(request(p, 20)) for p in prompts]
+    for prompt, handle in zip(prompts, together, strict=True):
+        assert [p.token for p in handle] == greedy(model, prompt, 20)
+    tokens = short.tokens("the lazy dog jumps over the quick brown fox and the lazy dog, " * 2)
+    assert len(tokens) > 32
+    with torch.no_grad():
+        want = model(torch.tensor([tokens])).logits[0].numpy()
+    decoder: Any = long.decoder
+    single = np.stack([decoder.scores(0, [t], i)[0] for i, t in enumerate(tokens)])
+    np.testing.assert_allclose(single, want, atol=2e-5 * np.abs(want).max())
 
 
 def test_a_second_load_needs_neither_torch_nor_mlir(
@@ -213,7 +238,7 @@ def test_weights_that_do_not_fit_the_config(folder: tuple[Path, Any], tmp_path: 
     (tmp_path / "config.json").write_text(json.dumps(config))
     (tmp_path / "model.safetensors").rename(tmp_path / "model-00001-of-00001.safetensors")
     (tmp_path / "model.safetensors.index.json").write_text("{")
-    with pytest.raises(UsageError, match="cannot read the model") as found:
+    with pytest.raises(FileError, match="cannot be read as JSON") as found:
         text.load(tmp_path)
     assert "\n" not in str(found.value)
 

@@ -127,7 +127,7 @@ def test_a_config_with_a_wrong_length(value: Any) -> None:
 
 FILES = {
     "config.json": json.dumps({"model_type": "llama"}),
-    "model.safetensors": "",
+    "model.safetensors": "\x02" + "\0" * 7 + "{}",
     "tokenizer.json": "{}",
 }
 DAMAGED: list[tuple[str, bytes | None]] = [
@@ -149,6 +149,32 @@ def test_damaged_files(tmp_path: Path, name: str, content: bytes | None) -> None
     with pytest.raises(MgxError) as found:
         text.load(tmp_path)
     assert str(tmp_path) in str(found.value)
+
+
+HEADER = b'{"w":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}}'
+WHOLE = len(HEADER).to_bytes(8, "little") + HEADER + bytes(8)
+PARTS = {"weight_map": {"w": "a.safetensors", "v": "b.safetensors"}}
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.safetensors", WHOLE[:-1], "has 69 bytes, and its header states 70"),
+        ("a.safetensors", WHOLE[:40], "the file of 40 bytes is cut"),
+        ("a.safetensors", b"", "the file of 0 bytes is cut"),
+        ("a.safetensors", b"version https://git-lfs.github.com/spec/v1", "a pointer of Git LFS"),
+        ("a.safetensors.index.json", json.dumps(PARTS).encode(), "1 of 2 files .* 'b.safetensors'"),
+    ],
+)
+def test_half_a_download(tmp_path: Path, name: str, content: bytes, message: str) -> None:
+    """The error names the file, before packages of models are imported."""
+    for file, written in FILES.items():
+        (tmp_path / file).write_text(written)
+    (tmp_path / "a.safetensors").write_bytes(WHOLE)
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(FileError, match=message) as found:
+        text.load(tmp_path)
+    assert str(tmp_path / name) in str(found.value)
 
 
 @pytest.mark.parametrize(
