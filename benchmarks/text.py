@@ -3,11 +3,13 @@
     python benchmarks/text.py --gguf model.gguf                       # ours, llama.cpp, OpenVINO
     python benchmarks/text.py --gguf model.gguf --genai folder        # onnxruntime-genai too
     python benchmarks/text.py --gguf model.gguf --threads 2 --tokens want.json
+    python benchmarks/text.py --gguf model.gguf --python llama_cpp=/venv/bin/python
 
 Each engine loads the model in a process of its own, and answers one request at a time, in turn with
 the others: a round has one answer of each. A figure is the median over rounds, a ratio the median
 of the ratios of each round. With one thread CPU time is compared, else wall clock. Prompts are
-drawn anew for each round, so that no engine finds one in a cache.
+drawn anew for each round, so that no engine finds one in a cache. Eight streams are one batch of
+eight answers. `--python` names the Python that has a peer, where it is not this one.
 A peer that is not installed, or refuses the file, is listed with its message.
 `--tokens`: JSON of [{"prompt": [..], "tokens": [..]}], which greedy tokens are compared with.
 """
@@ -37,12 +39,13 @@ LONG, SHORT, NEW = 512, 16, 65  # tokens of a long and a short prompt, and of an
 STREAMS = 8
 _SUMMED = 64 << 20  # numbers of four bytes
 Answer = Callable[[list[int], int], list[int]]
+Together = Callable[[list[list[int]], int], None]
 
 
 # ---- engines, each in a process of its own -----------------------------------------------------
 
 
-def ours(args: argparse.Namespace) -> tuple[Answer, Callable[[list[list[int]], int], None]]:
+def ours(args: argparse.Namespace) -> tuple[Answer, Together]:
     from mgx_mlir import text
 
     options: dict[str, Any] = {"weights": args.weights} if args.weights else {}
@@ -62,7 +65,7 @@ def ours(args: argparse.Namespace) -> tuple[Answer, Callable[[list[list[int]], i
     return answer, together
 
 
-def llama_cpp(args: argparse.Namespace) -> tuple[Answer, None]:
+def llama_cpp(args: argparse.Namespace) -> tuple[Answer, Together]:
     from llama_cpp import Llama
 
     model = Llama(
@@ -79,10 +82,51 @@ def llama_cpp(args: argparse.Namespace) -> tuple[Answer, None]:
                 break
         return found
 
-    return answer, None
+    return answer, llama_batches(model, args.threads)
 
 
-def onnxruntime_genai(args: argparse.Namespace) -> tuple[Answer, None]:
+def llama_batches(model: Any, threads: int) -> Together:
+    """Greedy answers of several sequences in one batch of llama.cpp's own functions."""
+    import llama_cpp as own
+
+    made: list[Any] = []  # the context, made with the first batch
+
+    def context() -> Any:
+        if not made:
+            how = own.llama_context_default_params()
+            how.n_ctx, how.n_seq_max, how.n_batch = 2048 * STREAMS, STREAMS, 2048
+            how.n_threads = how.n_threads_batch = threads
+            made.append(own.llama_init_from_model(model._model.model, how))
+        return made[0]
+
+    def together(prompts: list[list[int]], count: int) -> None:
+        held = context()
+        own.llama_memory_clear(own.llama_get_memory(held), True)
+        size = own.llama_vocab_n_tokens(model._model.vocab)
+        batch = own.llama_batch_init(sum(map(len, prompts)), 0, 1)
+        rows, starts = prompts, [0] * len(prompts)
+        for _ in range(count):
+            last = []
+            batch.n_tokens = 0
+            for i, row in enumerate(rows):
+                for k, token in enumerate(row):
+                    at = batch.n_tokens
+                    batch.token[at], batch.pos[at] = token, starts[i] + k
+                    batch.n_seq_id[at], batch.seq_id[at][0] = 1, i
+                    batch.logits[at] = k == len(row) - 1
+                    batch.n_tokens += 1
+                last.append(batch.n_tokens - 1)
+            assert own.llama_decode(held, batch) == 0
+            starts = [a + len(row) for a, row in zip(starts, rows, strict=True)]
+            logits = [np.ctypeslib.as_array(own.llama_get_logits_ith(held, at), (size,))
+                      for at in last]  # fmt: skip
+            rows = [[int(x.argmax())] for x in logits]
+        own.llama_batch_free(batch)
+
+    return together
+
+
+def onnxruntime_genai(args: argparse.Namespace) -> tuple[Answer, Together]:
     import onnxruntime_genai as og
 
     if args.genai is None:
@@ -92,35 +136,49 @@ def onnxruntime_genai(args: argparse.Namespace) -> tuple[Answer, None]:
     config.overlay(json.dumps({"model": {"decoder": {"session_options": session}}}))
     model = og.Model(config)
 
-    def answer(prompt: list[int], count: int) -> list[int]:
+    def run(prompts: list[list[int]], count: int) -> Any:
         params = og.GeneratorParams(model)
-        total = len(prompt) + count
-        params.set_search_options(max_length=total, min_length=total, do_sample=False)
+        total = len(prompts[0]) + count
+        params.set_search_options(
+            max_length=total, min_length=total, do_sample=False, batch_size=len(prompts)
+        )
         generator = og.Generator(model, params)
-        generator.append_tokens(np.array([prompt], np.int32))
+        generator.append_tokens(np.array(prompts, np.int32))
         for _ in range(count):
             generator.generate_next_token()
-        return list(generator.get_sequence(0))[len(prompt) :]
+        return generator
 
-    return answer, None
+    def answer(prompt: list[int], count: int) -> list[int]:
+        return list(run([prompt], count).get_sequence(0))[len(prompt) :]
+
+    def together(prompts: list[list[int]], count: int) -> None:
+        run(prompts, count)
+
+    return answer, together
 
 
-def openvino_genai(args: argparse.Namespace) -> tuple[Answer, None]:
+def openvino_genai(args: argparse.Namespace) -> tuple[Answer, Together]:
     import openvino as ov
     import openvino_genai as genai
 
     pipe = genai.LLMPipeline(str(args.gguf), "CPU", INFERENCE_NUM_THREADS=args.threads)
 
-    def answer(prompt: list[int], count: int) -> list[int]:
+    def run(prompts: list[list[int]], count: int) -> Any:
         config = genai.GenerationConfig(max_new_tokens=count, ignore_eos=True, do_sample=False)
-        ids = np.array([prompt], np.int64)
+        ids = np.array(prompts, np.int64)
         inputs = genai.TokenizedInputs(ov.Tensor(ids), ov.Tensor(np.ones_like(ids)))
-        return list(pipe.generate(inputs, config).tokens[0])
+        return pipe.generate(inputs, config).tokens
 
-    return answer, None
+    def answer(prompt: list[int], count: int) -> list[int]:
+        return list(run([prompt], count)[0])
+
+    def together(prompts: list[list[int]], count: int) -> None:
+        run(prompts, count)
+
+    return answer, together
 
 
-ENGINES: dict[str, Callable[[argparse.Namespace], tuple[Answer, Any]]] = {
+ENGINES: dict[str, Callable[[argparse.Namespace], tuple[Answer, Together]]] = {
     "ours": ours, "llama_cpp": llama_cpp, "openvino_genai": openvino_genai,
     "onnxruntime_genai": onnxruntime_genai,
 }  # fmt: skip
@@ -144,16 +202,16 @@ def serve(args: argparse.Namespace) -> int:
         print(json.dumps(row), file=out, flush=True)
 
     clock = time.process_time if args.threads == 1 else time.perf_counter
-    begin = time.perf_counter()
+    begin = clock()
     try:
         answer, together = ENGINES[args.engine](args)
     except Exception as e:
         say(error=f"{type(e).__name__}: {e}")
         return 0
-    loaded = time.perf_counter() - begin
-    first = time.perf_counter()
+    loaded = clock() - begin
+    first = clock()
     answer(list(range(10, 10 + SHORT)), 1)
-    say(load=loaded, first=time.perf_counter() - first)
+    say(load=loaded, first=clock() - first)
     array = summed() if args.engine == "ours" else np.ones(1, np.float32)
     for line in sys.stdin:
         row = json.loads(line)
@@ -161,7 +219,11 @@ def serve(args: argparse.Namespace) -> int:
         if row["do"] == "answer":
             found = [int(t) for t in answer(row["prompt"], row["count"])]
         elif row["do"] == "together":
-            together(row["prompts"], row["count"])
+            try:
+                together(row["prompts"], row["count"])
+            except Exception as e:
+                say(refused=f"{type(e).__name__}: {e}")
+                continue
         elif row["do"] == "sum":
             array.sum()
         seconds = clock() - start
@@ -177,9 +239,10 @@ def serve(args: argparse.Namespace) -> int:
 class Engine:
     """A process that has a model loaded."""
 
-    def __init__(self, name: str, arguments: Sequence[str]) -> None:
+    def __init__(self, name: str, arguments: Sequence[str], python: str) -> None:
         self.name = name
-        command = [sys.executable, str(Path(__file__)), "--engine", name, *arguments]
+        self.refused: str | None = None  # message of eight streams
+        command = [python, str(Path(__file__)), "--engine", name, *arguments]
         pipe = subprocess.PIPE
         self._process = subprocess.Popen(
             command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, text=True
@@ -223,11 +286,15 @@ def measured(engines: Sequence[Engine], rounds: int) -> dict[str, dict[str, list
             last = e.ask(do="answer", prompt=[short[-1], *short], count=NEW)
             note(e, "token", (last["seconds"] - one) / (NEW - 1))
             note(e, "memory", last["memory"])
-            if e.name == "ours":
-                firsts = e.ask(do="together", prompts=many, count=1)["seconds"]
+            if e.refused is None:
+                firsts = e.ask(do="together", prompts=many, count=1)
                 again = [[p[-1], *p] for p in many]
-                all_ = e.ask(do="together", prompts=again, count=NEW)["seconds"]
-                note(e, "together", (all_ - firsts) / (NEW - 1) / STREAMS)
+                all_ = e.ask(do="together", prompts=again, count=NEW)
+                e.refused = firsts.get("refused") or all_.get("refused")
+                if e.refused is None:
+                    each = (all_["seconds"] - firsts["seconds"]) / (NEW - 1) / STREAMS
+                    note(e, "together", each)
+            if e.name == "ours":
                 # the first sum behind other processes' work is slower than memory is
                 note(e, "sum", min(e.ask(do="sum")["seconds"] for _ in range(5)))
     return found
@@ -257,18 +324,22 @@ def report(found: dict[str, dict[str, list[float]]], size: int) -> list[dict[str
             row["speed"] = median(theirs / mine for theirs, mine in pairs)
             pairs = zip(own["prefill"], measures["prefill"], strict=True)
             row["prefill"] = median(mine / theirs for mine, theirs in pairs)
+        if "together" in measures:
+            row["together_s"] = 1 / median(measures["together"])
+            pairs = zip(measures["token"], measures["together"], strict=True)
+            row["together"] = median(one / each for one, each in pairs)
         rows.append(row)
         print(
             f"{name:18} {row['tokens_s']:7.1f} tokens/s, {LONG} tokens read in "
             f"{row['prefill_s'] * 1e3:6.0f} ms, {row['memory'] / 1e6:5.0f} MB"
             + (f"; ours by it {row['speed']:.2f}, {row['prefill']:.2f}" if own else "")
         )
+        if "together" in row:
+            print(f"{'':18} {STREAMS} streams: {row['together_s']:7.1f} tokens/s, "
+                  f"{row['together']:.2f} times one's")  # fmt: skip
     if own:
-        pairs = zip(own["token"], own["together"], strict=True)
-        rows[0]["together"] = median(one / each for one, each in pairs)
         moved = zip(own["sum"], own["token"], strict=True)
         rows[0]["of_bandwidth"] = median(size * s / t / (4 * _SUMMED) for s, t in moved)
-        print(f"{STREAMS} streams together: {rows[0]['together']:.2f} times one stream's tokens/s")
         print(f"a token reads the file's bytes at {rows[0]['of_bandwidth']:.2f} of a sum's rate")
     return rows
 
@@ -281,6 +352,9 @@ def main(argv: list[str] | None = None) -> int:
         "--weights", choices=("int4", "int8", "f16", "bf16"), help="round ours further"
     )
     parser.add_argument("--engines", nargs="*", choices=ENGINES, default=list(ENGINES))
+    parser.add_argument(
+        "--python", nargs="*", default=[], metavar="ENGINE=PATH", help="the Python that has a peer"
+    )
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--tokens", type=Path, help="JSON of prompts and greedy tokens")
@@ -292,7 +366,8 @@ def main(argv: list[str] | None = None) -> int:
     passed = ["--gguf", str(args.gguf), "--threads", str(args.threads)]
     passed += ["--genai", str(args.genai)] if args.genai else []
     passed += ["--weights", args.weights] if args.weights else []
-    engines = [Engine(name, passed) for name in args.engines]
+    pythons = dict(row.split("=", 1) for row in args.python)
+    engines = [Engine(name, passed, pythons.get(name, sys.executable)) for name in args.engines]
     ready = [e for e in engines if "error" not in e.start]
     for e in engines:
         if e not in ready:
@@ -302,6 +377,11 @@ def main(argv: list[str] | None = None) -> int:
                 f"{e.name}: loaded in {e.start['load']:.2f} s, first token {e.start['first']:.3f} s"
             )
     rows = report(measured(ready, args.rounds), args.gguf.stat().st_size)
+    for e in ready:
+        if e.refused is not None:
+            print(f"{e.name}: {STREAMS} streams: {e.refused[:300]}")
+    for e, row in zip(ready, rows, strict=True):
+        row["load"], row["first"] = e.start["load"], e.start["first"]
     if args.tokens:
         for e, row in zip(ready, rows, strict=True):
             row["wrong"], row["compared"] = wrong_tokens(e, args.tokens)
