@@ -28,6 +28,7 @@ PASS_NAMES = (
     "inline_module",
     "insert_pad",
     "layout_convolution",
+    "loop_images",
     "merge_steps",
     "lower_to_linalg",
     "name_dynamic_dims",

@@ -27,6 +27,7 @@ class PipelineOptions:
     byte_tables: bool = False  # CPU looks bytes up in registers
     byte_dots: bool = False  # CPU has an instruction that sums four 8-bit multiplications
     tile_registers: bool = False  # CPU multiplies bf16 in them, many times as fast as f32
+    few_threads: bool = False  # one image has enough work for all threads of a run
 
     @property
     def loops(self) -> bool:
@@ -54,6 +55,8 @@ def cpu(o: PipelineOptions) -> tuple[str, ...]:
         "merge_steps",
         # merge equal ops that compute sizes, so that each gets one name
         "eliminate_common_subexpression",
+        # many threads share the images of a batch instead
+        _step("loop_images", when=o.loops and o.few_threads),
         # from here on dynamic dims count as known
         "name_dynamic_dims",
         "dead_code_elimination",
@@ -206,6 +209,7 @@ def pipeline(
     byte_tables: bool = False,
     byte_dots: bool = False,
     tile_registers: bool = False,
+    few_threads: bool = False,
 ) -> tuple[str, ...]:
     """Return the pipeline of a target under the options of a compile (PipelineOptions).
 
@@ -224,6 +228,7 @@ def pipeline(
         byte_tables,
         byte_dots,
         tile_registers,
+        few_threads,
     )
     return found(options)
 

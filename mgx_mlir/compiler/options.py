@@ -19,6 +19,7 @@ from mgx_mlir.compiler.recording import check_graph
 from mgx_mlir.compiler.run_limits import RunLimits
 from mgx_mlir.compiler.tuning.solutions import Tuning
 from mgx_mlir.core.errors import UsageError
+from mgx_mlir.hardware.machine import available_cpus
 from mgx_mlir.programs.signature import Signature
 from mgx_mlir.rewrite.rewrite_trace import disabled_names
 from mgx_mlir.rewrite.switches import switches
@@ -33,6 +34,7 @@ _NOT_OF_CODE = (
     "device_id", "graph", "hip_graph", "stream_priority", "max_run_seconds", "max_run_memory",
     "background", "sizes",
 )  # fmt: skip
+FEW_THREADS = 4  # kernels of one image have eight workgroups or more: two for each thread
 _SEARCHED = ("importer", "tuning", "matmuls")  # no keywords of `compile`
 
 
@@ -200,6 +202,11 @@ class CompileOptions:
         return self.threads or self.tuning.threads
 
     @property
+    def few_threads(self) -> bool:
+        """A run has so few CPU threads that the kernels of one image occupy them."""
+        return (self.run_threads or available_cpus()) <= FEW_THREADS
+
+    @property
     def boundaries(self) -> bool:
         """Our fusion decides each kernel; neither the caller nor a search left it to IREE."""
         return self.kernel_boundaries and self.tuning.boundaries
@@ -223,6 +230,7 @@ class CompileOptions:
         row["disable"] = [*self.disable, *sorted(switches().disable)]
         row["disabled_rewrites"] = sorted({*disabled_names(), *left_out_rewrites()})
         row["environment"] = code_variables()
+        row["few_threads"] = self.target == "cpu" and self.few_threads
         return row
 
 
@@ -265,7 +273,8 @@ def _wrong_passes(disable: Sequence[str]) -> Iterator[tuple[str, Sequence[str]]]
     if not disable:
         return
     # start-up: the passes are a quarter of the package
-    from mgx_mlir.rewrite.passes import PASSES, is_upstream, pass_name, pipeline_name
+    from mgx_mlir.passes import PASSES
+    from mgx_mlir.rewrite.passes import is_upstream, pass_name, pipeline_name
     from mgx_mlir.rewrite.pipeline import did_you_mean
 
     for name in disable:

@@ -32,6 +32,7 @@ def steps_of(options: CompileOptions) -> tuple[str, ...]:
         byte_tables=isa is not None and isa.looks_up,
         byte_dots=isa is not None and bool(isa.byte_dot),
         tile_registers=isa is not None and bool(isa.tile_dot),
+        few_threads=options.few_threads,
         fnuz=options.target == "gpu" and multiplies_fnuz(options.one_arch),
     )
     return environment.adjusted(steps, options.target)
