@@ -141,6 +141,17 @@ def test_levels_and_threads(monkeypatch: pytest.MonkeyPatch) -> None:
         assert (seen[-1]["fast_math"], seen[-1]["threads"]) == (fast, 1)
 
 
+@pytest.mark.parametrize(("given", "wanted"), [(0, False), (2, True), (None, False), (0.0, False)])
+def test_switches_take_numbers(ort: ModuleType, given: Any, wanted: bool) -> None:
+    o, r = ort.SessionOptions(), ort.RunOptions()
+    o.enable_mem_pattern, r.terminate = given, given
+    assert o.enable_mem_pattern is wanted
+    assert r.terminate is wanted
+    for wrong in ("yes", []):
+        with pytest.raises(TypeError):
+            o.enable_mem_pattern = wrong
+
+
 def test_options_of_the_other_package() -> None:
     theirs = onnxruntime.SessionOptions()
     theirs.intra_op_num_threads = 1

@@ -46,6 +46,37 @@ def test_values_of_shape_and_type(ort: ModuleType) -> None:
     assert w.data_type() == "tensor(bfloat16)"
 
 
+def test_a_value_takes_as_many_elements_as_it_has(ort: ModuleType) -> None:
+    v = ort.OrtValue.ortvalue_from_shape_and_type([2, 3], np.float32)
+    for source in (X[None], X.reshape(3, 2), X.reshape(-1)):
+        v.update_inplace(source + 1)
+        assert np.array_equal(v.numpy(), X + 1)
+    with pytest.raises(RuntimeError):
+        v.update_inplace(X[0])
+
+
+def test_sizes_that_are_none(ort: ModuleType) -> None:
+    make = ort.OrtValue.ortvalue_from_shape_and_type
+    with pytest.raises(TypeError):
+        make([2.5], np.float32)
+    for sizes in ([-1, 2], [2**40, 2**40]):
+        with pytest.raises(RuntimeError):
+            make(sizes, np.float32)
+
+
+@pytest.mark.parametrize("kind", [">f4", ">f8", ">i8"])
+def test_arrays_of_another_byte_order_keep_their_numbers(kind: str) -> None:
+    """onnxruntime reads their bytes as they are."""
+    values = mgx_mlir.onnxruntime.OrtValue
+    x = X.astype(kind)
+    v = values.ortvalue_from_numpy(x)
+    assert v.element_type() == values.ortvalue_from_numpy(X.astype(kind[1:])).element_type()
+    for made in (v, values.of(x)):
+        assert np.array_equal(made.numpy(), X)
+        made.update_inplace(x + 1)
+        assert np.array_equal(made.numpy(), X + 1)
+
+
 def test_dlpack(ort: ModuleType) -> None:
     v = ort.OrtValue.ortvalue_from_numpy(X.copy())
     assert v.__dlpack_device__() == (1, 0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import math
+import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
@@ -93,19 +94,24 @@ class OrtValue:
             return value
         if not isinstance(value, np.ndarray) and hasattr(value, "numpy"):
             value = value.numpy()
-        return cls(np.asarray(value))
+        made = np.asarray(value)
+        return cls(made.astype(made.dtype.newbyteorder("="), copy=False))
 
     @classmethod
     def ortvalue_from_numpy(
         cls, numpy_obj: np.ndarray, /, device_type: str = "cpu", device_id: int = 0,
         vendor_id: int = -1,
     ) -> OrtValue:  # fmt: skip
-        """Return a value over an array's memory; a copy where the array is not contiguous."""
+        """Return a value over an array's memory.
+
+        It is a copy where the array is not contiguous, or of another byte order.
+        """
         _host(device_type, device_id, vendor_id)
         if not isinstance(numpy_obj, np.ndarray) or numpy_obj.dtype.kind in "OUT":
             raise BindingError(f"expected an array of numbers, got {type(numpy_obj).__name__}")
-        element_number(numpy_obj.dtype)
-        return cls(_contiguous(numpy_obj))
+        made = _contiguous(numpy_obj)
+        element_number(made.dtype)
+        return cls(made)
 
     @classmethod
     def ortvalue_from_numpy_with_onnx_type(
@@ -124,9 +130,13 @@ class OrtValue:
     ) -> OrtValue:  # fmt: skip
         """Return a value of zeros. `element_type` is a numpy type or the number of ONNX's."""
         _host(device_type, device_id, vendor_id)
-        if any(int(n) < 0 for n in shape):
-            raise BindingError(f"expected sizes, got {list(shape)}")
-        return cls(np.zeros([int(n) for n in shape], array_dtype(element_type)))
+        sizes = [operator.index(n) for n in shape]
+        if any(n < 0 for n in sizes):
+            raise BindingError(f"expected sizes, got {sizes}")
+        try:
+            return cls(np.zeros(sizes, array_dtype(element_type)))
+        except (MemoryError, ValueError):  # numpy raises ValueError beyond what it can count
+            raise BindingError(f"expected sizes that fit in memory, got {sizes}") from None
 
     @classmethod
     def from_dlpack(cls, data: Any, /) -> OrtValue:
@@ -210,18 +220,21 @@ class OrtValue:
         return self._tensor().__dlpack_device__()
 
     def update_inplace(self, data: Any) -> None:
-        """Copy an array or a value into this one. Errors: BindingError where sizes differ."""
+        """Copy an array or a value into this one, element by element in C order.
+
+        Errors: BindingError for another type or number of elements.
+        """
         if not isinstance(data, np.ndarray | OrtValue):
             raise TypeError(f"expected an array or an OrtValue, got {type(data).__name__}")
         source, own = np.asarray(data), self._tensor()
-        if source.shape != own.shape or source.dtype != own.dtype:
+        if source.size != own.size or source.dtype.newbyteorder("=") != own.dtype:
             raise BindingError(
                 f"expected {own.dtype.name}{list(own.shape)}, "
                 f"got {source.dtype.name}{list(source.shape)}"
             )
         if not own.flags.writeable:
             raise BindingError("the value's memory is read-only")
-        own[...] = source
+        own[...] = source.reshape(own.shape)
 
 
 OrtValueVector = list  # a class of its own in onnxruntime
@@ -250,7 +263,9 @@ def array_at(pointer: int, shape: Sequence[int], element_type: Any) -> np.ndarra
 
 
 def _contiguous(array: np.ndarray) -> np.ndarray:
-    return array if array.flags.c_contiguous else np.ascontiguousarray(array)
+    """Return the array in C order and the machine's byte order, a copy where it is in another."""
+    native = array.astype(array.dtype.newbyteorder("="), copy=False)
+    return native if native.flags.c_contiguous else np.ascontiguousarray(native)
 
 
 def _host(device_type: str, device_id: int, vendor_id: int) -> None:
