@@ -8,6 +8,7 @@ from typing import ClassVar
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import BroadcastOp, is_a
 from mgx_mlir.core.shapes import TensorType
+from mgx_mlir.dialects.migraphx.broadcasts import Broadcast
 from mgx_mlir.dialects.migraphx.fused import Group, PointwiseKernel
 from mgx_mlir.dialects.migraphx.linear import Convolution
 from mgx_mlir.dialects.migraphx.literal import Literal
@@ -82,7 +83,7 @@ def find_planar_convolution(op: Group, rw: Rewriter) -> Replacement:
 def find_convolution_of_planes(op: Group, rw: Rewriter) -> Replacement:
     """group of transpose(group of convolution(group of transpose(x))) -> one group of all three
 
-    For depthwise convolutions: no neighbour wants the image channels-last.
+    For depthwise convolutions and those of 1x1: no neighbour wants the image channels-last.
     """
     outer = op.operation
     if rw.options.gathered:
@@ -107,8 +108,10 @@ def find_convolution_of_planes(op: Group, rw: Rewriter) -> Replacement:
         return no_match("the input is not a transposed copy with this kernel as its only reader")
     weights = conv.weights
     others = [a for a in body.arguments if a not in (argument, weights)]
-    if any(sum(d != 1 for d in TensorType.of(a).dims) > 1 for a in others):
+    if any(d != 1 for a in others for d in TensorType.of(a).dims[:-1]):
         return no_match("another operand is a channels-last image")
+    if any(o.axis != TO_LAST.index(1) for o in body.operations if isinstance(o, Broadcast)):
+        return no_match("another operand differs between pixels")
     reason = select.refusal("cpu", "planes", conv)
     if reason is not None:
         return no_match("the kernel does not read planes: {}", reason)

@@ -115,3 +115,64 @@ func.func @short_rows(%x: tensor<1x16x7x7xf32>) -> tensor<1x16x7x7xf32> {
   }) {tag = "transpose"} : (tensor<1x7x7x16xf32>) -> tensor<1x16x7x7xf32>
   return %2 : tensor<1x16x7x7xf32>
 }
+
+// -----
+
+// A convolution of single pixels is a matmul by the planes.
+// CHECK-LABEL: @pixels
+// CHECK: "migraphx.transpose"(%{{.*}}) {permutation = array<i64: 0, 2, 3, 1>}
+// CHECK-NEXT: "migraphx.convolution"
+// CHECK: "migraphx.transpose"(%{{.*}}) {permutation = array<i64: 0, 3, 1, 2>}
+// CHECK-NEXT: "migraphx.yield"
+// CHECK-NEXT: tag = "convolution"
+// CHECK-NOT: tag = "transpose"
+func.func @pixels(%x: tensor<1x16x28x28xf32>, %v: tensor<32xf32>) -> tensor<1x32x28x28xf32> {
+  %w = "migraphx.literal"() {value = dense<0.25> : tensor<1x1x16x32xf32>} : () -> tensor<1x1x16x32xf32>
+  %0 = "migraphx.group"(%x) ({
+  ^bb0(%a: tensor<1x16x28x28xf32>):
+    %t = "migraphx.transpose"(%a) {permutation = array<i64: 0, 2, 3, 1>} : (tensor<1x16x28x28xf32>) -> tensor<1x28x28x16xf32>
+    "migraphx.yield"(%t) : (tensor<1x28x28x16xf32>) -> ()
+  }) {tag = "transpose"} : (tensor<1x16x28x28xf32>) -> tensor<1x28x28x16xf32>
+  %1 = "migraphx.group"(%0, %w, %v) ({
+  ^bb0(%a: tensor<1x28x28x16xf32>, %b: tensor<1x1x16x32xf32>, %d: tensor<32xf32>):
+    %c = "migraphx.convolution"(%a, %b) {channels_last = true} : (tensor<1x28x28x16xf32>, tensor<1x1x16x32xf32>) -> tensor<1x28x28x32xf32>
+    %e = "migraphx.broadcast"(%d) {axis = 3 : i64, out_lens = array<i64: 1, 28, 28, 32>} : (tensor<32xf32>) -> tensor<1x28x28x32xf32>
+    %r = "migraphx.add"(%c, %e) : (tensor<1x28x28x32xf32>, tensor<1x28x28x32xf32>) -> tensor<1x28x28x32xf32>
+    "migraphx.yield"(%r) : (tensor<1x28x28x32xf32>) -> ()
+  }) {tag = "convolution"} : (tensor<1x28x28x16xf32>, tensor<1x1x16x32xf32>, tensor<32xf32>) -> tensor<1x28x28x32xf32>
+  %2 = "migraphx.group"(%1) ({
+  ^bb0(%a: tensor<1x28x28x32xf32>):
+    %t = "migraphx.transpose"(%a) {permutation = array<i64: 0, 3, 1, 2>} : (tensor<1x28x28x32xf32>) -> tensor<1x32x28x28xf32>
+    "migraphx.yield"(%t) : (tensor<1x32x28x28xf32>) -> ()
+  }) {tag = "transpose"} : (tensor<1x28x28x32xf32>) -> tensor<1x32x28x28xf32>
+  return %2 : tensor<1x32x28x28xf32>
+}
+
+// -----
+
+// Near miss: the bias has a number for each column.
+// CHECK-LABEL: @by_column
+// CHECK: tag = "transpose"
+// CHECK: tag = "convolution"
+// CHECK: tag = "transpose"
+func.func @by_column(%x: tensor<1x16x28x28xf32>, %v: tensor<28xf32>) -> tensor<1x32x28x28xf32> {
+  %w = "migraphx.literal"() {value = dense<0.25> : tensor<1x1x16x32xf32>} : () -> tensor<1x1x16x32xf32>
+  %0 = "migraphx.group"(%x) ({
+  ^bb0(%a: tensor<1x16x28x28xf32>):
+    %t = "migraphx.transpose"(%a) {permutation = array<i64: 0, 2, 3, 1>} : (tensor<1x16x28x28xf32>) -> tensor<1x28x28x16xf32>
+    "migraphx.yield"(%t) : (tensor<1x28x28x16xf32>) -> ()
+  }) {tag = "transpose"} : (tensor<1x16x28x28xf32>) -> tensor<1x28x28x16xf32>
+  %1 = "migraphx.group"(%0, %w, %v) ({
+  ^bb0(%a: tensor<1x28x28x16xf32>, %b: tensor<1x1x16x32xf32>, %d: tensor<28xf32>):
+    %c = "migraphx.convolution"(%a, %b) {channels_last = true} : (tensor<1x28x28x16xf32>, tensor<1x1x16x32xf32>) -> tensor<1x28x28x32xf32>
+    %e = "migraphx.broadcast"(%d) {axis = 2 : i64, out_lens = array<i64: 1, 28, 28, 32>} : (tensor<28xf32>) -> tensor<1x28x28x32xf32>
+    %r = "migraphx.add"(%c, %e) : (tensor<1x28x28x32xf32>, tensor<1x28x28x32xf32>) -> tensor<1x28x28x32xf32>
+    "migraphx.yield"(%r) : (tensor<1x28x28x32xf32>) -> ()
+  }) {tag = "convolution"} : (tensor<1x28x28x16xf32>, tensor<1x1x16x32xf32>, tensor<28xf32>) -> tensor<1x28x28x32xf32>
+  %2 = "migraphx.group"(%1) ({
+  ^bb0(%a: tensor<1x28x28x32xf32>):
+    %t = "migraphx.transpose"(%a) {permutation = array<i64: 0, 3, 1, 2>} : (tensor<1x28x28x32xf32>) -> tensor<1x32x28x28xf32>
+    "migraphx.yield"(%t) : (tensor<1x32x28x28xf32>) -> ()
+  }) {tag = "transpose"} : (tensor<1x28x28x32xf32>) -> tensor<1x32x28x28xf32>
+  return %2 : tensor<1x32x28x28xf32>
+}

@@ -141,3 +141,27 @@ def test_models(kind: int) -> None:
             scale = float(np.abs(expected).max())
             limit = 1e-5 if kind == TensorProto.FLOAT else 4e-3
             np.testing.assert_allclose(got, expected, rtol=limit, atol=limit * scale)
+
+
+@pytest.mark.parametrize(("inputs", "outputs"), [(24, 144), (64, 7), (9, 33)])
+def test_single_pixels(inputs: int, outputs: int) -> None:
+    """A convolution of 1x1 between planes is one matmul, with what follows it."""
+    numbers = np.random.default_rng(0)
+    nodes = [
+        node("Conv", "x w b", "c"), node("HardSwish", "c", "d"), node("Mul", "d r", "y"),
+    ]  # fmt: skip
+    dims = {"w": (outputs, inputs, 1, 1), "b": (outputs,), "r": (1, outputs, 1, 1)}
+    held = {n: numbers.standard_normal(d).astype(np.float32) for n, d in dims.items()}
+    proto = model_of(
+        nodes, {"x": (TensorProto.FLOAT, [1, inputs, 29, 43])},
+        {"y": (TensorProto.FLOAT, [None] * 4)}, held, opset=22, ir_version=10,
+    )  # fmt: skip
+    program = mgx_mlir.compile(proto.SerializeToString(), target="cpu", threads=2, cache=False)
+    assert not program.executable.fallbacks
+    assert len(program.kernels) == 1, program.kernels
+    x = numbers.standard_normal((1, inputs, 29, 43)).astype(np.float32)
+    sums = np.einsum("oi,nihw->nohw", held["w"][:, :, 0, 0].astype(np.float64), x)
+    sums += held["b"][:, None, None]
+    want = sums * np.clip(sums / 6 + 0.5, 0, 1) * held["r"]
+    (got,) = program.run(x)
+    np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5 * np.abs(want).max())

@@ -112,6 +112,7 @@ class Epilogue:
     stored: Sequence[DType]  # element types of the results
     emit: Callable[..., list[ir.Value]]
     is_long: bool = False  # one vector takes tens of instructions
+    along: frozenset[int] = frozenset()  # dims of the result that `inputs` are read along
 
     def through(
         self, index: Callable[[WorkgroupBuilder, Sequence[Index]], Sequence[Index]]
@@ -241,7 +242,8 @@ def epilogue_of(
         given = {id(total): sums}
         return computed_vectors(k, lanes, results, site.stored, read, given, rank)
 
-    return Epilogue(inputs, site.stored, emit, reads.is_long)
+    along = frozenset(i for _, m in reads.leaves for i in m if i is not None)
+    return Epilogue(inputs, site.stored, emit, reads.is_long, along)
 
 
 def _follows(o: ir.Operation) -> bool:

@@ -222,23 +222,35 @@ def build(e: LoweringContext, site: KernelSite, plan: _Plan) -> list[ir.Value]:
         made = _tiled(e, site, shape, x, dot, epilogue, flattened)
         return [views.reshaped(e, v, [*plan.lead, plan.rows, plan.columns]) for v in made]
     cut = loops.plan(shape, isa)
-    if b is not None and loops.packs_ahead(shape, cut):
-        assert isinstance(plan.depth, int)
-        assert isinstance(plan.columns, int)
-        apart = [plan.depth, plan.columns // cut.width, cut.width]
-        source = views.reshaped(e, e.tensor(b.source), apart)
-        second = [loops.packed_ahead(source, plan.depth, plan.columns, cut.width, isa)]
-        shape = replace(shape, b=None)
-        cut = loops.plan(shape, isa)
-    elif b is not None:
-        second = [e.tensor(b.source)]
-    elif isinstance(dot, BlockedDot):
+    if b is not None:
+        made = of_computed(e, shape, isa, (x, e.tensor(b.source)), e.product(lead), epilogue)
+        return [views.reshaped(e, v, [*plan.lead, plan.rows, plan.columns]) for v in made]
+    if isinstance(dot, BlockedDot):
         second = _few_bits_panels(e, dot, cut.width)
     else:
         depth = TensorType.of(dot.b).dims[-2]
         second = [_panels(e, dot, loops.panels_of(isa, dtype, cut.width, depth))]
     made = loops.matmul(shape, cut, isa, (x, *second), e.product(lead), epilogue, flattened)
     return [views.reshaped(e, v, [*plan.lead, plan.rows, plan.columns]) for v in made]
+
+
+def of_computed(
+    e: LoweringContext, shape: loops.DotShape, isa: Isa, operands: tuple[ir.Value, ir.Value],
+    batch: Extent, epilogue: Epilogue,
+) -> list[ir.Value]:  # fmt: skip
+    """Build the loops of two operands that are tensors, and pack the second one ahead where that
+    pays.
+    """
+    (a, b), cut = operands, loops.plan(shape, isa)
+    if loops.packs_ahead(shape, cut):
+        assert isinstance(shape.depth, int)
+        assert isinstance(shape.columns, int)
+        apart = [shape.depth, shape.columns // cut.width, cut.width]
+        source = views.reshaped(e, b, apart)
+        b = loops.packed_ahead(source, shape.depth, shape.columns, cut.width, isa)
+        shape = replace(shape, b=None)
+        cut = loops.plan(shape, isa)
+    return loops.matmul(shape, cut, isa, (a, b), batch, epilogue)
 
 
 RULE = KernelRule("matmul", (), lambda e, s: match(e, s, Dot, QuantDot), build, asks=refusal)

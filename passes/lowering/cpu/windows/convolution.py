@@ -63,6 +63,8 @@ def plan(shape: ConvShape, isa: Isa) -> ConvPlan | None:
     strip = _strip(shape, pixels)
     if strip is None:
         return None
+    if strip.columns < wide:  # tiles of about equal size
+        pixels = -(-strip.columns // -(-strip.columns // pixels))
     rows = high if shape.in_place else _rows(shape, strip)
     rows = min(ROW_PIXELS if rows == DYN else rows, max(1, ROW_PIXELS // strip.columns))
     parts = 1

@@ -1,8 +1,9 @@
-"""Depthwise convolutions of planes: lanes are neighbouring columns of one channel.
+"""Convolutions of planes: lanes are neighbouring pixels of one channel.
 
-For images that are N, C, H, W ahead of the convolution and behind it. A workgroup computes rows of
-some channels. It copies a channel's rows with their border to scratch on its stack, then sums tiles
-of several rows by one vector: each vector that is read serves all taps and rows of its column.
+For images that are N, C, H, W ahead of the convolution and behind it. One of 1x1 is a matmul of the
+weights by the image, [C, pixels]. For depthwise ones, a workgroup computes rows of some channels.
+It copies a channel's rows with their border to scratch on its stack, then sums tiles of several
+rows by one vector or two: each vector that is read serves all taps and rows of its column.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from mgx_mlir.core.records import dataclass
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.dialects.migraphx.linear import Convolution
 from mgx_mlir.dialects.migraphx.views import Transpose
+from mgx_mlir.passes.lowering import views
 from mgx_mlir.passes.lowering.context import LoweringContext
 from mgx_mlir.passes.lowering.cpu.frame.axis_view import GROUP_ELEMENTS
 from mgx_mlir.passes.lowering.cpu.frame.elements import widen
@@ -33,18 +35,23 @@ from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import (
     WorkgroupBuilder,
     dispatch,
 )
+from mgx_mlir.passes.lowering.cpu.matmul import dot, dot_kernel
 from mgx_mlir.passes.lowering.cpu.windows import convolution_kernel
 from mgx_mlir.passes.lowering.cpu.windows.convolution_shape import ConvShape
 from mgx_mlir.passes.lowering.expr import Opaque, View
 from mgx_mlir.passes.lowering.scalar import TypedScalar
 from mgx_mlir.passes.lowering.select import KernelRule, Refusal
 
+_LEAST_PIXELS = 784  # pixels that panels of a matmul fill (28x28)
+# (inputs x outputs) / (inputs + outputs): multiply-adds for each element that transposes would move
+_MOST_WORK = 128
 _LEAST_WIDE = 8  # columns of a result; half of the widest vector is empty with fewer
 _MOST_STRIDE = 4  # vectors that are read for the columns of one vector of a result
 _MOST_ROWS = 8  # rows of a tile: as many sums hide the latency of multiply-adds
 _OTHERS = 4  # registers beside the sums of a tile: columns, and a weight
 _MOST_STEPS = 800  # multiply-adds of a tile, which are unrolled
 TO_FIRST = (0, 3, 1, 2)  # N, H, W, C -> N, C, H, W
+CHANNEL = 1  # dim of the result
 
 Carried = list[ir.Value]
 
@@ -90,13 +97,30 @@ def asks(conv: convolution_kernel.AnyConvolution) -> str | None:
     reason = convolution_kernel.asks(conv)
     if reason is not None:
         return reason
-    if TensorType.of(conv.out).rank != 4 or conv.group == 1:
-        return "it has one group, or no rows of columns"
+    if TensorType.of(conv.out).rank != 4:
+        return "it has no rows of columns"
     shape = convolution_kernel.shape_of(conv, AVX512_BF16)
-    if shape.inputs != 1:
-        return "its groups have several channels"
     if DYN in (*shape.size, *shape.counts):
         return "its image has dynamic dims"
+    return _refusal_of_one(conv, shape) if conv.group == 1 else _refusal_of_depthwise(shape)
+
+
+def _refusal_of_one(conv: Convolution, shape: ConvShape) -> str | None:
+    """Return why a convolution of one group is no matmul by the image, None if it is."""
+    if (shape.kernel, shape.stride) != ((1, 1), (1, 1)) or shape.size != shape.counts:
+        return "its window is not one pixel"
+    if shape.batch != 1 or TensorType.of(conv.input).dtype is not dtypes.FLOAT:
+        return "it has several images, or they are not f32"
+    ci, co = shape.inputs, shape.outputs
+    if prod(shape.size) < _LEAST_PIXELS or ci * co > _MOST_WORK * (ci + co):
+        return "transposes of its image and its result take little of its time"
+    return None
+
+
+def _refusal_of_depthwise(shape: ConvShape) -> str | None:
+    """Return why the loops do not take a convolution of several groups, None if they do."""
+    if shape.inputs != 1:
+        return "its groups have several channels"
     if shape.counts[1] < _LEAST_WIDE or shape.stride[1] > _MOST_STRIDE:
         return "its rows are short, or its stride is long"
     if prod(shape.kernel) > _MOST_STEPS or plan(shape, AVX512_BF16) is None:
@@ -112,12 +136,12 @@ class _Plan:
     source: ir.Value  # input, N, C, H, W
     weights: ir.Value
     shape: ConvShape
-    tiles: PlanesPlan
+    tiles: PlanesPlan | None  # None: a matmul
     epilogue: Epilogue
 
 
 def match(e: LoweringContext, site: KernelSite) -> _Plan | Refusal:
-    """Take a kernel of one depthwise convolution between transposes from and to planes."""
+    """Take a kernel of one convolution between transposes from and to planes."""
     conv = next((o for o in site.body.operations if isinstance(o, Convolution)), None)
     if conv is None:
         return Refusal("it has no convolution")
@@ -131,9 +155,9 @@ def match(e: LoweringContext, site: KernelSite) -> _Plan | Refusal:
     if reason is not None:
         return Refusal(reason)
     shape = convolution_kernel.shape_of(conv, site.isa)
-    tiles = plan(shape, site.isa)
+    tiles = None if conv.group == 1 else plan(shape, site.isa)
     weights = convolution_kernel.literal_of(conv.weights)
-    if tiles is None or weights is None:
+    if (tiles is None and conv.group != 1) or weights is None:
         return Refusal("its window is too large for this CPU")
     batch = e.expr_extents(e.expr(source))[0]
     result = TensorType.of(conv.out).with_dtype(dtypes.FLOAT)
@@ -143,16 +167,36 @@ def match(e: LoweringContext, site: KernelSite) -> _Plan | Refusal:
     epilogue = epilogue_of(e, site, conv, total, [first], seen)
     if isinstance(epilogue, Refusal):
         return epilogue
+    if tiles is None and epilogue.along - {CHANNEL}:
+        return Refusal("an operand differs between pixels")
     return _Plan(conv, source, weights, shape, tiles, epilogue)
 
 
 def build(e: LoweringContext, site: KernelSite, plan: _Plan) -> list[ir.Value]:
     """Build the dispatch."""
+    if plan.tiles is None:
+        return _matmul(e, site, plan)
     shape, array, image = plan.shape, literals.seen_of(plan.weights), e.tensor(plan.source)
     weights = array.reshape((*shape.kernel, 1, shape.outputs))
     packed = e.parameter(e.repacked(array, ("planes",), lambda: pack(weights)))
     batch, dtype = e.extents(image)[0], TensorType.of(plan.conv.input).dtype
     return convolution(shape, plan.tiles, site.isa, image, packed, plan.epilogue, batch, dtype)
+
+
+def _matmul(e: LoweringContext, site: KernelSite, plan: _Plan) -> list[ir.Value]:
+    """Build the matmul of weights [outputs, inputs] by the image as [inputs, pixels]."""
+    shape, array = plan.shape, literals.seen_of(plan.weights)
+    ci, co, pixels = shape.inputs, shape.outputs, prod(shape.size)
+
+    def turned() -> np.ndarray:
+        return np.ascontiguousarray(array.reshape(ci, co).T.astype(np.float32))
+
+    weights = e.parameter(e.repacked(array, ("rows",), turned))
+    image = views.reshaped(e, e.tensor(plan.source), [ci, pixels])
+    own = dot.DotShape(co, ci, pixels, b=(0, 1))
+    epilogue = plan.epilogue.through(lambda k, at: [0, at[0], 0, at[1]])
+    made = dot_kernel.of_computed(e, own, site.isa, (weights, image), 1, epilogue)
+    return [views.reshaped(e, v, [1, co, *shape.size]) for v in made]
 
 
 def pack(weights: np.ndarray) -> np.ndarray:
