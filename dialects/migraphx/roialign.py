@@ -150,8 +150,8 @@ def _bin(image: np.ndarray, row: np.ndarray, column: np.ndarray, mode: str) -> n
 
 def _corners(at: np.ndarray, extent: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Return (low index, high index, weight of the high one, inside) of coordinates."""
-    inside = (at >= -1) & (at <= extent)
-    at = np.maximum(at, 0)
+    inside = (at >= -1) & (at <= extent)  # NaN is outside
+    at = np.where(inside, np.maximum(at, 0), 0)
     low = np.floor(at).astype(np.int64)
     over = low >= extent - 1
     low = np.where(over, extent - 1, low)
@@ -168,8 +168,8 @@ def _pool(image: np.ndarray, rows: np.ndarray, columns: np.ndarray, mode: str) -
     parts: list[np.ndarray] = []
     for y, row_weight in ((y0, 1 - wide_y), (y1, wide_y)):
         for x, column_weight in ((x0, 1 - wide_x), (x1, wide_x)):
-            weight = np.where(inside, row_weight * column_weight, 0)
-            parts.append(weight * image[:, y[:, :, None, None], x[None, None]])
+            corner = row_weight * column_weight * image[:, y[:, :, None, None], x[None, None]]
+            parts.append(np.where(inside, corner, 0))
     # each part: (C, bin row, sample row, bin column, sample column)
     if mode == "max":
         best = np.maximum.reduce(parts)

@@ -81,3 +81,21 @@ def test_an_rms_norm_has_the_type_of_its_scale(kind: Any, scale_kind: Any) -> No
     want = wide / np.sqrt((wide**2).mean(-1, keepdims=True) + 1e-5) * scale.astype(np.float64)
     assert y.dtype == scale_kind
     np.testing.assert_allclose(y, want, rtol=2e-3 if scale_kind is np.float16 else 1e-5)
+
+
+@pytest.mark.parametrize("mode", ["avg", "max"])
+@pytest.mark.parametrize("target", ["ref", "cpu"])
+def test_samples_of_a_region_outside_of_the_image_are_0(target: str, mode: str) -> None:
+    """Whatever the image holds; a coordinate that is NaN is outside."""
+    x = np.full((1, 1, 4, 4), np.inf, np.float32)
+    x[0, 0, 1:3, 1:3] = 3
+    outside = [[6, 6, 9, 9], [-9, 0, -6, 3], [np.nan, 0, 2, 2], [0, 0, 2, np.nan]]
+    rois = np.array([*outside, [1.75, 1.75, 2.25, 2.25]], np.float32)
+    feeds = {"x": x, "r": rois, "i": np.zeros(len(rois), np.int64)}
+    a = {"mode": mode, "coordinate_transformation_mode": "half_pixel"}
+    nodes = [node("RoiAlign", "x r i", f"y{n}", sampling_ratio=n, **a) for n in (0, 1, 2)]
+    data = bytes_of(nodes, feeds, "y0 y1 y2", opset=16)
+    for y in mgx_mlir.compile(data, target, cache=False).run(feeds):
+        assert not np.any(y[:-1])
+        assert np.all(y[-1] > 0)
+        assert np.all(y[-1] <= 3)

@@ -61,11 +61,11 @@ def roialign(
             inside = b.and_(y.inside, z.inside)
             for p, wy in ((y.low, b.sub(1.0, y.weight)), (y.high, y.weight)):
                 for q, wz in ((z.low, b.sub(1.0, z.weight)), (z.high, z.weight)):
-                    weight = b.select(inside, b.mul(wy, wz), 0.0)
                     element = index.read_safely(
                         e, x, [image, channel, p, q], [images, height, width]
                     )
-                    part = b.mul(weight, widen(TypedScalar(element, t.dtype)))
+                    weighted = b.mul(b.mul(wy, wz), widen(TypedScalar(element, t.dtype)))
+                    part = b.select(inside, weighted, 0.0)  # also of an infinite element
                     total = b.max(total, part) if op.mode == "max" else b.add(total, part)
             return total
 
