@@ -47,7 +47,6 @@ class Gguf:
         Errors: FileError; UsageError where a package is missing.
         """
         self.path = path
-        imported("gguf")
         self._header: Header = read_header(path)
         self._folder = self._found_or_written()
         self._family = FAMILIES[self._header.values["general.architecture"]]
@@ -104,6 +103,7 @@ class Gguf:
 
     def _weights(self) -> dict[str, BlockWeights | np.ndarray]:
         if self._read is None:
+            imported("gguf")
             self._read = dict(self.weights(self._empty()))
         return self._read
 
@@ -137,6 +137,7 @@ class Gguf:
         return found
 
     def _write(self, folder: Path) -> None:
+        imported("gguf")  # not read behind it: a folder that was written needs no gguf
         config = config_of(self._header, self._vector)
         architecture = self._header.values["general.architecture"]
         tokenizer = tokenizer_of(Values(self._header, architecture))

@@ -11,7 +11,7 @@ import pytest
 
 from mgx_mlir.core.errors import FileError
 from mgx_mlir.text.gguf_blocks import blocks_of
-from mgx_mlir.text.gguf_header import read_header
+from mgx_mlir.text.gguf_header import SIZES, read_header
 
 gguf = pytest.importorskip("gguf")
 
@@ -73,6 +73,11 @@ def test_a_header(tmp_path: Path) -> None:
     [entry] = found.tensors.values()
     assert (entry.name, entry.dims, entry.size) == ("w", (2, 64), 136)
     assert entry.start + entry.size == (tmp_path / "m.gguf").stat().st_size
+
+
+def test_sizes_of_blocks() -> None:
+    """The table is that of the package, which a warm load does not import."""
+    assert {int(k): v for k, v in gguf.GGML_QUANT_SIZES.items()} == SIZES
 
 
 HUGE = 1 << 60
