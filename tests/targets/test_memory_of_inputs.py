@@ -18,7 +18,8 @@ from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import (
     WorkgroupBuilder,
     dispatch,
 )
-from mgx_mlir.targets import apart, worker
+from mgx_mlir.passes.lowering.iree import iree_ops
+from mgx_mlir.targets import apart, worker, worker_kernels
 from mgx_mlir.targets.child import IreeCompiler
 from mgx_mlir.targets.flags import cpu_ladder
 from tests.lowering.programs import Programs
@@ -59,6 +60,11 @@ WAYS: dict[str, Callable[[bytes], bytes]] = {
     "worker": lambda source: IreeCompiler(use_worker=True).compile(source, FLAGS),
     "small": _small,
 }
+
+
+def test_the_name_of_the_address_space() -> None:
+    """The lowering and the worker, which import nothing of each other, name it alike."""
+    assert iree_ops.INPUT == worker_kernels.INPUT == worker.INPUT.decode()
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -7,10 +7,11 @@ from collections.abc import Mapping, Sequence
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.shapes import DYN
 from mgx_mlir.passes.lowering.index_builder import Index
-from mgx_mlir.targets.worker_kernels import INPUT
 
 SEGMENTS = "operandSegmentSizes"
 TIED = "tied_operands"
+# address space of an input's buffer, which the compile worker replaces (worker_kernels.py)
+INPUT = "mgx.input"
 # the segment of the operands that holds the extents of all results
 _SEGMENT = {"flow.dispatch.region": 0, "flow.dispatch.workgroups": 3, "flow.dispatch": 3}
 
