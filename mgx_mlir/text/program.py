@@ -7,13 +7,15 @@ import json
 import math
 import mmap
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mgx_mlir.core import forks, interrupts
 from mgx_mlir.core.errors import FileError, UsageError
 from mgx_mlir.core.huge_pages import HugePages
 from mgx_mlir.core.literals import aligned_empty
@@ -22,6 +24,9 @@ if TYPE_CHECKING:
     from mgx_mlir.compiler.compiled import CompiledProgram
     from mgx_mlir.compiler.options import CompileOptions
 
+# weights of loaded programs by the programs' keys and their own names: sessions of one model share
+_HELD: WeakValueDictionary[tuple[str, str], NDArray[Any]] = WeakValueDictionary()
+_HELD_LOCK = forks.lock()
 Binder = Callable[[Sequence[NDArray[Any]]], Callable[[], list[NDArray[Any]]]]
 
 
@@ -211,11 +216,24 @@ def cached(key: str | None, options: CompileOptions) -> tuple[CompiledProgram, C
         return None
     if made is None:
         return None
-    # a step reads all weights: docs/quantization.md; no array of the file's mapping stays, whose
-    # pages would be held beside the copies
-    pages = HugePages()
-    made.params = {name: pages.placed(array) for name, array in made.params.items()}
+    made.params = _in_large_pages(str(row["program"]), made.params)
     return made, shape
+
+
+def _in_large_pages(key: str, arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """Return copies of a program's weights, which other programs of its key use, too.
+
+    A step reads all weights: docs/quantization.md. No array of the file's mapping stays, whose
+    pages would be held beside the copies.
+    """
+    pages, found = HugePages(), dict[str, NDArray[Any]]()
+    with interrupts.waiting(_HELD_LOCK):
+        for name, array in arrays.items():
+            held = _HELD.get((key, name))
+            if held is None:
+                held = _HELD[key, name] = pages.placed(array)
+            found[name] = held
+    return found
 
 
 def keep(key: str | None, program_key: str | None, shape: CacheShape) -> None:
