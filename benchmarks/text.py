@@ -49,6 +49,7 @@ def ours(args: argparse.Namespace) -> tuple[Answer, Together]:
     from mgx_mlir import text
 
     options: dict[str, Any] = {"weights": args.weights} if args.weights else {}
+    options |= {"row_bits": args.row_bits}
     model = text.load(args.gguf, threads=args.threads, max_length=2048, slots=STREAMS, **options)
     engine = model.engine()
 
@@ -351,6 +352,9 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument(
         "--weights", choices=("int4", "int8", "f16", "bf16"), help="round ours further"
     )
+    parser.add_argument(
+        "--row-bits", type=int, default=16, choices=(8, 16), help="of the numbers of ours' prompts"
+    )
     parser.add_argument("--engines", nargs="*", choices=ENGINES, default=list(ENGINES))
     parser.add_argument(
         "--python", nargs="*", default=[], metavar="ENGINE=PATH", help="the Python that has a peer"
@@ -366,6 +370,7 @@ def main(argv: list[str] | None = None) -> int:
     passed = ["--gguf", str(args.gguf), "--threads", str(args.threads)]
     passed += ["--genai", str(args.genai)] if args.genai else []
     passed += ["--weights", args.weights] if args.weights else []
+    passed += ["--row-bits", str(args.row_bits)]
     pythons = dict(row.split("=", 1) for row in args.python)
     engines = [Engine(name, passed, pythons.get(name, sys.executable)) for name in args.engines]
     ready = [e for e in engines if "error" not in e.start]

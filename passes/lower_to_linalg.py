@@ -25,6 +25,7 @@ class LowerToLinalg(Pass):
     arch: str = option("host", "the CPU, host or a name of LLVM's; a GPU's gfx name")
     vector_kernels: bool = option(True, "kernels as vector loops on CPUs")
     fast_math: bool = option(True, "kernels may round in another order than the model")
+    row_bits: int = option(16, "bits of many rows by 4-bit weights, 16 or 8")
 
     def run(self, module: ir.Operation) -> bool:
         # start-up: the lowering is loaded only where needed
@@ -40,7 +41,12 @@ class LowerToLinalg(Pass):
         lowered = lower_to_linalg(
             program,
             LowerOptions(
-                self.target, self.regions, self.arch, self.vector_kernels, fast_math=self.fast_math
+                self.target,
+                self.regions,
+                self.arch,
+                self.vector_kernels,
+                fast_math=self.fast_math,
+                row_bits=self.row_bits,
             ),
             readable=True,
         )

@@ -1,6 +1,7 @@
 // Many rows of a large product with 4-bit weights are taken apart to two digits.
 // RUN: mgx-opt %s --mgx-fuse-pointwise-reduce --mgx-lower-to-linalg=arch=znver4 | filecheck %s --check-prefix=VNNI
 // RUN: mgx-opt %s --mgx-fuse-pointwise-reduce --mgx-lower-to-linalg='arch=znver4 fast_math=false' | filecheck %s --check-prefix=EXACT
+// RUN: mgx-opt %s --mgx-fuse-pointwise-reduce --mgx-lower-to-linalg='arch=znver4 row-bits=8' | filecheck %s --check-prefix=BYTE
 // RUN: mgx-opt %s --mgx-fuse-pointwise-reduce --mgx-lower-to-linalg=arch=haswell | filecheck %s --check-prefix=EXACT
 
 // Panels have two registers of columns; four rows, two digits each, meet the codes of four rows.
@@ -14,6 +15,15 @@
 // VNNI-NOT: fma
 // VNNI: arith.shli
 // VNNI: return
+// With 8 bits a row has one digit, and six rows meet the codes of four rows.
+// BYTE-LABEL: @main(
+// BYTE: "flow.executable"
+// BYTE-COUNT-2: arith.trunci {{.*}} : vector<16xi32> to vector<16xi8>
+// BYTE-NOT: arith.trunci {{.*}}xi8>
+// BYTE: "flow.executable"
+// BYTE-COUNT-12: vpdpbusd.512
+// BYTE-NOT: arith.shli
+// BYTE: return
 // EXACT-LABEL: @main(
 // EXACT-NOT: vpdpbusd
 // EXACT-NOT: arith.trunci {{.*}}xi8>

@@ -200,8 +200,7 @@ class Compilation:
         arch = self.backend.arch if s.target == "gpu" else processor_of(s)
         how = LowerOptions(
             s.target, regions, arch, s.tuning.vector_kernels, tiles,
-            lambda shape, _: matmuls.get(shape), s.fast_math, plainer or {},
-            begun,
+            lambda shape, _: matmuls.get(shape), s.fast_math, s.row_bits, plainer or {}, begun,
         )  # fmt: skip
         # dispatches of calls that are not in place
         listed = FUNCTION if FUNCTION in self.variants else "main"

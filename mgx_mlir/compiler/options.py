@@ -55,6 +55,10 @@ class CompileOptions:
     fast_math: bool = True
     """Rewrites may change rounding."""
 
+    row_bits: int = 16
+    """Bits of each number of many rows that matmuls with 4-bit weights multiply by bytes: 16, or 8
+    in less time and with less accuracy."""
+
     remove_qdq_pairs: bool = False
     """Leave out the rounding of a value that is quantised and dequantised again, where no matmul
     takes it in 8 bits, as MIGraphX does."""
@@ -149,6 +153,8 @@ class CompileOptions:
         yield from _wrong_sizes(self.sizes)
         if self.threads is not None and not isinstance(self.threads, int | np.integer):
             yield f"threads expected an integer, got {self.threads!r}", ()
+        if self.row_bits not in (8, 16):
+            yield f"row_bits expected 8 or 16, got {self.row_bits!r}", ()
         if self.timeout is not None and not (isinstance(self.timeout, Real) and self.timeout >= 0):
             yield f"timeout expected seconds, got {self.timeout!r}", ()
         for name, (default, targets) in _FOR_TARGETS.items():
@@ -239,6 +245,7 @@ KEYWORDS = tuple(f.name for f in fields(CompileOptions) if f.name not in ("targe
 _KNOWN = frozenset({"ref", "cpu", "gpu"})
 _FOR_TARGETS: dict[str, tuple[Any, frozenset[str]]] = {
     "arch": (None, frozenset({"cpu", "gpu"})),
+    "row_bits": (16, frozenset({"cpu"})),
     "exhaustive_tune": (False, frozenset({"cpu", "gpu"})),
     "ref_double": (False, frozenset({"ref"})),
     "emulate": (False, frozenset({"gpu"})),

@@ -101,7 +101,7 @@ class ModuleLowering(LoweringContext):
         self._choices: list[KernelChoice] = []  # choices in the function that is being lowered
         self._now = ("", "")  # name and location of the op that is being lowered
         o = options
-        given = o.target, o.regions, o.arch, o.vector_kernels, o.tiles, o.fast_math
+        given = o.target, o.regions, o.arch, o.vector_kernels, o.tiles, o.fast_math, o.row_bits
         salt = repr((*given, sorted(select.switched_off()), sorted(o.plainer.items())))
         self._codes = equal_kernels.Codes(options.apart, self._alone, salt)
         self._scalars: set[ir.Value] = set()  # scalars in kernels' bodies that become inputs

@@ -26,13 +26,14 @@ from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import (
 from mgx_mlir.passes.lowering.cpu.matmul.few_bits import MIDDLE, UNIT, FewBits, Widening
 from mgx_mlir.passes.lowering.scalar import TypedScalar
 
-FEW, MANY = 3, 2  # digits of few rows, which are as exact as f32, and of many
+FEW = 3  # digits of few rows, which are as exact as f32
+MANY = {16: 2, 8: 1}  # digits of many rows, by the bits that an element keeps
 BITS = 8  # bits of a digit
 TENSORS = 3  # digits, sums and scales
 _WORD = 4  # codes of a column that one instruction multiplies
 _SHARED = 32  # elements of a row that share a scale, where a block is a multiple of that
 # value of the largest magnitude: 127 for each digit; less in 24 bits, since f32 rounds it
-_TOPS = {FEW: 127 * (1 << 16) + 127 * (1 << 8) + 64, MANY: 127 * (1 << 8) + 127}
+_TOPS = {FEW: 127 * (1 << 16) + 127 * (1 << 8) + 64, 2: 127 * (1 << 8) + 127, 1: 127}
 _SPARE = 2  # registers for the digits of a row and for a mask
 LEAST_ROWS = 20  # for fewer rows vectors of f32 are faster
 _WHOLE = float(1 << 23)  # f32 from here on are integers
@@ -50,7 +51,7 @@ def uses_digits(isa: Isa, form: FewBits | None, depth: Index, columns: Index) ->
 
 
 def takes_many(isa: Isa, form: FewBits, rows: Index, depth: Index, columns: Index) -> bool:
-    """Return whether many rows are multiplied as two digits: an instruction adds four products."""
+    """Return whether many rows are multiplied as digits: an instruction adds four products."""
     if not isa.byte_dot or (isinstance(rows, int) and rows < LEAST_ROWS):
         return False
     return uses_digits(isa, form, depth, columns)
@@ -237,6 +238,8 @@ def _start(
 
 def _joined(k: WorkgroupBuilder, sums: Sequence[ir.Value], lanes: int) -> ir.Value:
     """Return the number of the sums of digits: the first two together are exact in f32."""
+    if len(sums) == 1:
+        return arith.SIToFPOp(k.vector_type(lanes), sums[0]).result
     first, second, *rest = sums
     bits = k.splat(BITS, lanes, dtypes.INT32)
     high = arith.AddIOp(arith.ShLIOp(first, bits).result, second).result

@@ -36,7 +36,6 @@ from mgx_mlir.passes.lowering.cpu.matmul.computed import (
 )
 from mgx_mlir.passes.lowering.cpu.matmul.digits import (
     FEW,
-    MANY,
     TENSORS,
     Digits,
     digits_of,
@@ -71,7 +70,7 @@ ROW_BYTES = 2 << 20  # bytes of a workgroup's rows, which are read again for eac
 ALONE = 24  # columns that a single row reads at a time; fewer do not saturate memory
 _MOST_FEW = 8  # most rows, where their number is dynamic, for which codes stay in registers
 _IN_DIGITS = 2  # rows whose sums of three digits fit in registers beside the codes
-_IN_TWO_DIGITS = 4  # rows whose sums of two digits do
+_IN_MANY = {2: 4, 1: 6}  # rows whose sums of fewer digits do
 _IN_BYTES = 4  # rows whose sums fit in registers beside weights widened from 8-bit codes
 
 
@@ -91,7 +90,7 @@ class DotShape:
     dtype: DType = dtypes.FLOAT
     bits: FewBits | None = None  # form of weights packed in few bits, None for others
     split: bool = False  # many rows are multiplied in tile registers, as sums of two bf16
-    two_digits: bool = False  # many rows are multiplied by bytes, as two digits
+    many_digits: int = 0  # digits by which many rows are multiplied, as bytes; 0: as numbers
 
     @property
     def is_along_depth(self) -> bool:
@@ -135,7 +134,7 @@ def plan(shape: DotShape, isa: Isa) -> DotPlan:
     for d in shape.lead:
         batch *= d if isinstance(d, int) else 1
     tile, registers = _tile(high, columns, isa)
-    if shape.two_digits:
+    if shape.many_digits:
         tile, registers = next((t for t in isa.dot_tiles if t[1] == 2), (tile, registers))
     if shape.split and registers % 2 and registers > 1:
         tile, registers = next(t for t in isa.dot_tiles if t[1] == registers + 1)
@@ -173,7 +172,7 @@ def _share(rows: int, parts: int, tile: int) -> int:
 
 def _packing(shape: DotShape, isa: Isa, cut: DotPlan) -> DotPlan:
     """Return the plan with the depth packed at a time, and with rows whose sums can be kept."""
-    if shape.two_digits or (shape.b is None and shape.bits is None):
+    if shape.many_digits or (shape.b is None and shape.bits is None):
         return cut
     if shape.rows == 1 and not shape.is_along_depth and not shape.packs_bytes:
         return cut
@@ -263,10 +262,11 @@ def matmul(
         assert shape.bits is not None
         assert isinstance(shape.depth, int)
         operands = [*operands, *digits_of(operands[0], few, shape.depth, shape.bits, FEW)]
-    if shape.two_digits:
+    if shape.many_digits:
         assert shape.bits is not None
         assert isinstance(shape.depth, int)
-        operands = [*operands, *digits_of(operands[0], many, shape.depth, shape.bits, MANY)]
+        apart = digits_of(operands[0], many, shape.depth, shape.bits, shape.many_digits)
+        operands = [*operands, *apart]
     if shape.split:
         assert isinstance(shape.depth, int)
         operands = [*operands, split_rows(operands[0], many, shape.depth, isa)]
@@ -304,7 +304,7 @@ def _few_and_many(shape: DotShape, isa: Isa) -> tuple[Index, Index]:
     Where their number is dynamic, one of the two is 0.
     """
     rows = shape.rows
-    if isinstance(rows, int) or not (shape.split or shape.two_digits):
+    if isinstance(rows, int) or not (shape.split or shape.many_digits):
         return rows, rows
     most = arith.ConstantOp(ir.IndexType.get(), _few_at_most(shape, isa)).result
     none = arith.ConstantOp(ir.IndexType.get(), 0).result
@@ -342,7 +342,10 @@ class _Loops:
         if shape.bits is not None:
             used = 2 if shape.bits.zeros is None else 3
             tensors = k.inputs[1 : 1 + used]
-            for count, given in ((FEW, in_digits(shape, isa)), (MANY, shape.two_digits)):
+            for count, given in (
+                (FEW, in_digits(shape, isa)),
+                (shape.many_digits, shape.many_digits),
+            ):
                 if given:
                     first = 1 + used
                     self.digits[count] = Digits(count, *k.inputs[first : first + TENSORS])
@@ -377,11 +380,11 @@ class _Loops:
             ))  # fmt: skip
 
         def many() -> Tiles:
-            if self.shape.two_digits:
-                return some(self.rows, _IN_TWO_DIGITS, MANY)
+            if digits := self.shape.many_digits:
+                return some(self.rows, _IN_MANY[digits], digits)
             return each(self.split_panel if self.shape.split else self.panel)
 
-        apart = self.shape.split or self.shape.two_digits
+        apart = self.shape.split or self.shape.many_digits
         fixed = isinstance(self.shape.rows, int)
         if self.widened is None or (fixed and (cut.block or apart)):
             made = many()

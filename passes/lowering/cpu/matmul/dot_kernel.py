@@ -22,7 +22,7 @@ from mgx_mlir.passes.lowering.cpu.frame.isa import Isa
 from mgx_mlir.passes.lowering.cpu.frame.sites import KernelSite, literal_of
 from mgx_mlir.passes.lowering.cpu.matmul import dot as loops
 from mgx_mlir.passes.lowering.cpu.matmul import split, tiled_dot
-from mgx_mlir.passes.lowering.cpu.matmul.digits import takes_many
+from mgx_mlir.passes.lowering.cpu.matmul.digits import MANY, takes_many
 from mgx_mlir.passes.lowering.cpu.matmul.few_bits import UNIT, FewBits, words
 from mgx_mlir.passes.lowering.cpu.matmul.instructions import PAIR
 from mgx_mlir.passes.lowering.cpu.matmul.panel import Panels, pack
@@ -217,7 +217,7 @@ def build(e: LoweringContext, site: KernelSite, plan: _Plan) -> list[ir.Value]:
         if split.takes(rows, order, plan.depth, plan.columns, isa):
             shape = replace(shape, split=True)
         elif tuple(order) == (0, 1) and takes_many(isa, bits, rows, plan.depth, plan.columns):
-            shape = replace(shape, two_digits=True)
+            shape = replace(shape, many_digits=MANY[e.options.row_bits])
     if b is None and not lead and tiled_dot.takes(rows, plan.depth, dtype, isa):
         made = _tiled(e, site, shape, x, dot, epilogue, flattened)
         return [views.reshaped(e, v, [*plan.lead, plan.rows, plan.columns]) for v in made]
