@@ -5,7 +5,8 @@ lanes. Keys and values are read in place, an element at a time, by the multiplic
 scores of all keys do not fit on the stack, the sums are rescaled as the maximum grows. Few queries
 are computed one by one (attention_rows.py), and so are those of a dynamic width that does not fit
 on the stack; with dynamic extents the kernel chooses at run time. One query of heads that share
-keys and values is computed for several heads together (attention_heads.py).
+keys and values is computed for several heads together (attention_heads.py). bf16 is multiplied in
+tile registers (attention_tiles.py) or by pairs (attention_pairs.py).
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from mgx_mlir.passes.analysis.attention_form import AttentionForm
 from mgx_mlir.passes.lowering.context import LoweringContext
 from mgx_mlir.passes.lowering.cpu.attention.attention_block import Block
 from mgx_mlir.passes.lowering.cpu.attention.attention_heads import SharedHeads, heads_together
+from mgx_mlir.passes.lowering.cpu.attention.attention_pairs import PairedBlock
+from mgx_mlir.passes.lowering.cpu.attention.attention_pairs import takes as takes_pairs
 from mgx_mlir.passes.lowering.cpu.attention.attention_rows import rows_one_by_one
 from mgx_mlir.passes.lowering.cpu.attention.attention_site import AttentionSite, most_head_elements
 from mgx_mlir.passes.lowering.cpu.attention.attention_tiles import QUERIES, TiledBlock, takes
@@ -41,6 +44,7 @@ def attention(
     queries = body.index(e, form.queries)
     isa = current_isa() or ANY
     tiled = takes(form, isa, cached=cached)
+    kind = TiledBlock if tiled else PairedBlock if takes_pairs(form, isa) else Block
     rows = QUERIES if tiled else isa.lanes * isa.attention_tile[1]
     rows = min(rows, queries) if isinstance(queries, int) else rows
     groups = e.product([body.index(e, d) for d in form.lead])
@@ -55,7 +59,7 @@ def attention(
         tile = k.empty(site.sizes, t.dtype)
 
         def block() -> list[ir.Value]:
-            return [(TiledBlock if tiled else Block)(site, isa).run(tile)]
+            return [kind(site, isa).run(tile)]
 
         def few() -> list[ir.Value]:
             assert form.rows is not None
