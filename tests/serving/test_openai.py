@@ -146,6 +146,18 @@ SEEDED = {"temperature": 0.8, "top_p": 0.9, "seed": 7, "max_tokens": 12}
 DRAWN = Sampling(0.8, top_p=0.9, seed=7)
 
 
+def test_fields_without_effect(shared: Service) -> None:
+    """Hints and names that clients send beside a prompt."""
+    more = {
+        "user": "me", "metadata": {"a": "b"}, "service_tier": "auto", "safety_identifier": "x",
+        "prompt_cache_key": "k", "prompt_cache_retention": "24h",
+        "prediction": {"type": "content", "content": "guess"},
+    }  # fmt: skip
+    status, found = shared.ask(COMPLETIONS, {"prompt": "AAA", **GREEDY, **more})
+    assert status == 200, found
+    assert found["choices"][0]["text"] == expected("AAA", 12)
+
+
 def test_a_completion(shared: Service) -> None:
     status, found = shared.ask(COMPLETIONS, {"model": "fake", "prompt": "AAA", **GREEDY})
     assert status == 200

@@ -23,7 +23,10 @@ _TEMPERATURE = 2.0  # OpenAI's largest temperature
 _SHORT = 16  # OpenAI's default of tokens of a completion
 _SEEDS = 1 << 63
 # fields without effect on an answer
-_IGNORED = ("user", "metadata", "safety_identifier", "prompt_cache_key", "service_tier")
+_IGNORED = (
+    "user", "metadata", "safety_identifier", "prompt_cache_key", "prompt_cache_retention",
+    "prediction", "service_tier",
+)  # fmt: skip
 # unsupported fields, with the values that have no effect
 _NEUTRAL: Mapping[str, tuple[Any, ...]] = {
     "frequency_penalty": (0, 0.0), "presence_penalty": (0, 0.0), "logit_bias": ({},),
