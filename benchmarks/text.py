@@ -266,7 +266,7 @@ class Engine:
     def close(self) -> None:
         assert self._process.stdin is not None
         self._process.stdin.close()
-        self._process.wait(60)
+        self._process.wait(600)
 
 
 def measured(engines: Sequence[Engine], rounds: int) -> dict[str, dict[str, list[float]]]:
@@ -391,10 +391,10 @@ def main(argv: list[str] | None = None) -> int:
         for e, row in zip(ready, rows, strict=True):
             row["wrong"], row["compared"] = wrong_tokens(e, args.tokens)
             print(f"{e.name}: {row['wrong']} of {row['compared']} greedy tokens differ")
-    for e in ready:
-        e.close()
     if args.json:
         write_json(args.json, rows)
+    for e in ready:
+        e.close()
     return 0
 
 
