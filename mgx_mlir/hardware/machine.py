@@ -22,10 +22,38 @@ HIP_VARIABLE = "IREE_HIP_DYLIB_PATH"
 
 
 def available_cpus() -> int:
-    """Return the CPUs this process may run on."""
+    """Return the CPUs this process may use: its affinity's, or fewer where a container has less."""
+    count = os.cpu_count() or 1
     if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+        count = len(os.sched_getaffinity(0))
+    return min(count, _quota() or count)
+
+
+@functools.cache
+def _quota() -> int | None:
+    try:
+        text = Path("/proc/self/cgroup").read_text()
+    except OSError:
+        return None
+    own = next((line[3:] for line in text.splitlines() if line.startswith("0::")), "/")
+    return quota_of(Path("/sys/fs/cgroup"), own)
+
+
+def quota_of(root: Path, group: str) -> int | None:
+    """Return the CPUs of a control group's quota of time, rounded up; None without a quota.
+
+    root: the folder of Linux's control groups, version 2. group: a path below it, whose parents
+    have quotas too.
+    """
+    folder, found = root / group.lstrip("/"), list[int]()
+    for place in (folder, *folder.parents):
+        if place.is_relative_to(root):
+            try:
+                quota, period = (place / "cpu.max").read_text().split()
+                found += [] if quota == "max" else [max(1, -(-int(quota) // int(period)))]
+            except (OSError, ValueError):
+                continue  # a root has no quota
+    return min(found, default=None)
 
 
 def peak_memory() -> int | None:
