@@ -101,7 +101,8 @@ def _problems(p: Port, a: object) -> list[str]:
         return [f"'out' of '{p.name}' expected an array, got {type(a).__name__}"]
     kind = dtypes.from_name(p.dtype)
     if a.dtype != kind.np:
-        return [f"'out' of '{p.name}' expected {kind.np.name}, got {a.dtype.name}"]
+        swapped = "" if a.dtype.isnative else " of another byte order"
+        return [f"'out' of '{p.name}' expected {kind.np.name}, got {a.dtype.name}{swapped}"]
     if not a.flags.writeable:
         return [f"'out' of '{p.name}' is read-only"]
     if len(a.shape) != len(p.dims) or any(

@@ -287,6 +287,13 @@ def test_results_are_not_written_to_one_place(model) -> None:
         p.run([np.ones((2, 1, 8, 8), np.float32)], out=[place])
 
 
+def test_a_result_is_not_written_in_another_byte_order(model) -> None:
+    p = migraphx.compile(model, "ref")
+    swapped = np.zeros((2, 3), np.dtype(np.float32).newbyteorder())
+    with pytest.raises(RunError, match="expected float32, got float32 of another byte order"):
+        p.run([np.ones((2, 1, 8, 8), np.float32)], out=[swapped])
+
+
 def test_results_are_not_written_over_each_other() -> None:
     """The first of two results in one array held the second one."""
     text = """<ir_version: 9, opset_import: ["": 20]>

@@ -86,7 +86,7 @@ def test_an_rms_norm_has_the_type_of_its_scale(kind: Any, scale_kind: Any) -> No
 @pytest.mark.parametrize("mode", ["avg", "max"])
 @pytest.mark.parametrize("target", ["ref", "cpu"])
 def test_samples_of_a_region_outside_of_the_image_are_0(target: str, mode: str) -> None:
-    """Whatever the image holds; a coordinate that is NaN is outside."""
+    """Infinite elements do not change that; a coordinate that is NaN is outside."""
     x = np.full((1, 1, 4, 4), np.inf, np.float32)
     x[0, 0, 1:3, 1:3] = 3
     outside = [[6, 6, 9, 9], [-9, 0, -6, 3], [np.nan, 0, 2, 2], [0, 0, 2, np.nan]]

@@ -104,7 +104,7 @@ class OrtValue:
     ) -> OrtValue:  # fmt: skip
         """Return a value over an array's memory.
 
-        It is a copy where the array is not contiguous, or of another byte order.
+        The array is copied where it is not contiguous, or of another byte order.
         """
         _host(device_type, device_id, vendor_id)
         if not isinstance(numpy_obj, np.ndarray) or numpy_obj.dtype.kind in "OUT":

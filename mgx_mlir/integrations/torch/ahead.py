@@ -249,7 +249,7 @@ def _exported(module: Any, args: Any, kwargs: Any, shapes: Any) -> torch.export.
 def _is_exported(module: torch.nn.Module) -> bool:
     """Return whether a module is an exported graph, whose operators say if they train.
 
-    Its flag `training` is set, and cannot be taken back.
+    The flag `training` of such a module is set, and cannot be taken back.
     """
     graph = isinstance(module, torch.fx.GraphModule)
     return graph and any("val" in node.meta for node in module.graph.nodes)

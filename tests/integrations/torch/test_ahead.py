@@ -140,7 +140,7 @@ def test_what_is_no_model_ahead_of_time_is_an_error() -> None:
 
 
 def test_the_module_of_an_exported_program() -> None:
-    """Its flag `training` is always set; its operators say if it trains."""
+    """The flag `training` is always set there; the operators say if the graph trains."""
     model, x = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Dropout()), torch.randn(2, 3)
     training = torch.export.export(model, (x,)).module()
     with pytest.raises(UsageError, match="batch_norm as in training"):
