@@ -24,7 +24,7 @@ _SCALARS = {
     0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d",
 }  # fmt: skip
 # elements and bytes of a block by gguf's number of a type. The package gguf has the same table,
-# and takes 40 ms to load: https://github.com/ggml-org/ggml/blob/master/src/ggml-common.h
+# and takes 28 ms to load: https://github.com/ggml-org/ggml/blob/master/src/ggml-common.h
 SIZES = {
     0: (1, 4), 1: (1, 2), 2: (32, 18), 3: (32, 20), 6: (32, 22), 7: (32, 24), 8: (32, 34),
     9: (32, 40), 10: (256, 84), 11: (256, 110), 12: (256, 144), 13: (256, 176), 14: (256, 210),
