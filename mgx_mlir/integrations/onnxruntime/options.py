@@ -149,7 +149,7 @@ class _Options:
         kind = type(meaning.default)
         taken = isinstance(value, int | np.integer) if kind is int else isinstance(value, kind)
         if kind is bool:  # onnxruntime takes numbers and None
-            taken = value is None or hasattr(type(value), "__bool__")
+            taken = hasattr(type(value), "__bool__")
         if kind is str and hasattr(value, "__fspath__"):
             value, taken = value.__fspath__(), True
         if not taken:
