@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from typing import ClassVar
 
@@ -95,17 +96,31 @@ class Names:
         def held(alone: Expr) -> ir.Value | None:
             return next((extent_of(b, a, i) for a, i, d in places if d is alone), None)
 
+        def part(e: Int) -> ir.Value:
+            whole = next(((a, i) for a, i, d in places if d is e), None)
+            if whole is not None:
+                return b.shape(whole[0], whole[1], whole[1] + 1)
+            return b.op("unsqueeze", value_of(b, e, held), axes=[0])
+
         with ir.InsertionPoint(op), op.location:
             try:
-                parts = [
-                    b.op("unsqueeze", value_of(b, e, held), axes=[0])
-                    for e in found[attributes["start"] : attributes["end"] or len(found)]
-                ]
+                parts = [*map(part, found[attributes["start"] : attributes["end"] or len(found)])]
             except UnknownExtent:
                 return
             new = parts[0] if len(parts) == 1 else b.op("concat", parts, axis=0)
         op.results[0].replace_all_uses_with(new)
         op.erase()
+
+    def _is_first(self, op: ir.Operation) -> bool:
+        """Return whether dimensions_of reads dims of an argument that no earlier one has."""
+        source, attributes = op.operands[0], attributes_of(op)
+        if not isinstance(source.owner, ir.Block):
+            return False
+        own = self.probe.dims(source)
+        asked = own[attributes["start"] : attributes["end"] or len(own)]
+        earlier = itertools.takewhile(lambda a: a != source, self.block.arguments)
+        known = {id(d) for a in earlier for d in self.probe.dims(a)}
+        return all(isinstance(d, int) or id(d) not in known for d in asked)
 
     def state(self) -> bool:
         """Write the names into all types, and into ops that took these dims as operands."""
@@ -113,7 +128,7 @@ class Names:
             self.probe.known(v)
         self.sizes |= self._made_sizes() if self.made else set()
         for view in list(self.block.operations):
-            if is_a(view, DimensionsOf) and not isinstance(view.operands[0].owner, ir.Block):
+            if is_a(view, DimensionsOf) and not self._is_first(view.operation):
                 self._tell_dims(view.operation)
         blocks = list(self._blocks(self.block))
         values = [v for block in blocks for v in _values(block)]

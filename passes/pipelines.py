@@ -170,12 +170,13 @@ def gpu(o: PipelineOptions) -> tuple[str, ...]:
         "layout_convolution",
         # 1x1 convolutions as dots of pixels, whose tiles are not bound to image lines
         "fuse_horizontal",
-        _step("rewrite_dot", convolutions=True, strided=False),
+        _step("rewrite_dot", convolutions=True, strided=False, shared_heads=True),
         _step("optimize_module", fast_math=o.fast_math),
         "split_reduce",
         _step("insert_pad", dense=True, leave="windows"),  # kernels pad what they read
-        # the attention kernel supports a scale and a mask of the scores
-        _step("fuse_attention", when=o.fuse, fast_math=o.fast_math, flash=True),
+        # the attention kernel supports a scale and a mask of the scores; of few queries in f32 it
+        # has too few workgroups, and no matrix instruction
+        _step("fuse_attention", when=o.fuse, fast_math=o.fast_math, flash=True, min_wide=16),
         # decompose quantisation, so that it is fused
         _step("rewrite_quantization", when=o.fuse),
         # each fused op becomes one dispatch, also 8-bit matmuls with their epilogues

@@ -23,6 +23,7 @@ from mgx_mlir.passes.analysis.channels_last import to_first, to_last
 from mgx_mlir.passes.analysis.constants import is_constant
 from mgx_mlir.passes.analysis.rebuild import rebuild
 from mgx_mlir.passes.analysis.row_views import is_solvable, reshaped, rows_of
+from mgx_mlir.passes.analysis.shared_heads import repeated
 from mgx_mlir.rewrite.passes import PatternPass, option
 from mgx_mlir.rewrite.pattern import (
     Pattern,
@@ -68,6 +69,34 @@ def _matrix_below(rw: Rewriter, v: ir.Value) -> ir.Value | None:
     if t.rank < 2 or t.dims[-2:] != out.dims[-2:] or any(d != 1 for d in t.dims[:-2]):
         return None
     return x if t.rank == 2 else rw.op("reshape", x, dims=list(t.dims[-2:]))
+
+
+@pattern(Dot)
+def find_dot_shared_heads(op: Dot, rw: Rewriter) -> Replacement:
+    """dot of one row for each of `h * n` heads, repeat(b, n) -> dot of n rows for h heads, b
+
+    For keys and values that heads share. Their repeated form would be written to memory.
+    """
+    a, out = TensorType.of(op.a), TensorType.of(op.out)
+    if not rw.options.shared_heads:
+        return no_match("it is not asked for")
+    if a.dtype is not dtypes.FLOAT or out.rank < 3 or a.dims[-2] != 1 or not out.is_static:
+        return no_match("its rows are not one of f32, or a dim is dynamic")
+    found = repeated(op.b)
+    if found is None or found.axis != out.rank - 3:
+        return no_match("b is not repeated for heads that follow each other")
+    order = [axis for axis in found.axes if axis is not None]
+    kept = [n for n, i in zip(TensorType.of(found.value).dims, found.axes, strict=True)
+            if i is not None]  # fmt: skip
+    lead, last = list(range(out.rank - 2)), [out.rank - 2, out.rank - 1]
+    if order not in ([*lead, *last], [*lead, *last[::-1]]):
+        return no_match("the heads of b are not its first axes")
+    batch = product(kept[:-2])
+    b = reshaped(rw, found.value, (batch, *kept[-2:]))
+    if order[-1] != last[-1]:
+        b = rw.op("transpose", b, permutation=[0, 2, 1])
+    grouped = reshaped(rw, op.a, (batch, found.times, a.dims[-1]))
+    return reshaped(rw, rw.op("dot", grouped, b), out.dims)
 
 
 def _is_literal(v: ir.Value) -> bool:
@@ -299,6 +328,7 @@ class RewriteDot(PatternPass):
     name: ClassVar[str] = "rewrite_dot"
     patterns: ClassVar[tuple[Pattern, ...]] = (
         find_dot_broadcast_rows,
+        find_dot_shared_heads,
         find_dot_batch,
         find_pointwise_reshape,
         find_reduce_rows,
@@ -311,5 +341,6 @@ class RewriteDot(PatternPass):
     convolutions: bool = option(False, "1x1 convolutions too; the lowering does so where it pays")
     dynamic_images: bool = option(False, "those of images of dynamic height or width")
     strided: bool = option(True, "also those with strides, after a step")
+    shared_heads: bool = option(False, "one row of f32 by keys that heads share, without copies")
     exact_bytes: bool = option(False, "8-bit dots of two computed operands in f32")
     max_iterations: int = option(-1, "sweeps over the module; -1: until nothing changes")

@@ -179,3 +179,16 @@ func.func @one_dim_is_stated(%x: tensor<?x?x?xf32>, %w: tensor<8x4xf32>) -> tens
   %5 = "migraphx.dot"(%4, %3) : (tensor<?x?x8xf32>, tensor<?x8x4xf32>) -> tensor<?x?x4xf32>
   return %5 : tensor<?x?x4xf32>
 }
+
+// -----
+
+// Dims of one name are read from the first argument that has them.
+// CHECK-LABEL: @first_of_a_name
+// CHECK: "migraphx.dimensions_of"(%arg0) {end = 1 : i64, start = 0 : i64}
+// CHECK: "migraphx.dimensions_of"(%arg0) {end = 1 : i64, start = 0 : i64}
+// CHECK-NOT: migraphx.dimensions_of
+func.func @first_of_a_name(%x: tensor<?x2xf32> {migraphx.dims = [{min = 0 : i64, symbol = "n"}, 2 : i64]}, %y: tensor<?xf32> {migraphx.dims = [{min = 0 : i64, symbol = "n"}]}) -> (tensor<1xi64>, tensor<1xi64>) {
+  %0 = "migraphx.dimensions_of"(%x) {start = 0 : i64, end = 1 : i64} : (tensor<?x2xf32>) -> tensor<1xi64>
+  %1 = "migraphx.dimensions_of"(%y) {start = 0 : i64, end = 1 : i64} : (tensor<?xf32>) -> tensor<1xi64>
+  return %0, %1 : tensor<1xi64>, tensor<1xi64>
+}

@@ -9,6 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from mgx_mlir.core import dtypes
 from mgx_mlir.core.dynamic_dims import is_named
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.literals import is_literal
@@ -132,6 +133,7 @@ class FuseAttention(PatternPass):
         find_flash_decoding,
     )
     min_queries: int = option(1, "least queries of an attention whose rows are not contiguous")
+    min_wide: int = option(1, "least queries of an attention in f32")
     flash: bool = option(False, "the kernel supports only a scale and a mask of the scores")
     splits: int = option(
         0, "parts of the keys that find_flash_decoding makes; 0: it is off, -1: as many as fit"
@@ -322,6 +324,8 @@ def _accepted(group: ir.Operation, rw: Rewriter) -> Replacement:
         few = not is_named(form.queries) and form.queries < rw.options.min_queries
         if few and form.rows is None:
             refusal = no_match("{} queries are few, their rows not contiguous", form.queries)
+        elif _is_wide(group) and not is_named(form.queries) and form.queries < rw.options.min_wide:
+            refusal = no_match("{} queries of f32 are few", form.queries)
         elif not rw.options.flash or scale_and_mask(form) is not None:
             return list(group.results)
         else:
@@ -331,6 +335,12 @@ def _accepted(group: ir.Operation, rw: Rewriter) -> Replacement:
     rw.keep()  # the built ops are inside of the group
     group.erase()
     return refusal
+
+
+def _is_wide(group: ir.Operation) -> bool:
+    """Return whether an attention reads f32; one of 16 bits may compute in f32."""
+    kinds = {TensorType.of(x).dtype for x in group.operands}
+    return dtypes.FLOAT in kinds and not any(t.is_float and t.size < 4 for t in kinds)
 
 
 def _constants(scores: Sequence[ir.Operation]) -> list[ir.Operation]:
