@@ -61,7 +61,7 @@ class CachedModel(nn.Module):
         if sorted(c.present) != list(range(len(c.past))):
             raise UnsupportedModel("some layers of the model have no attention over a cache")
         present = [cache for layer in sorted(c.present) for cache in c.present[layer]]
-        return (found.logits, *present)
+        return (found.logits.float(), *present)
 
 
 class BlockLinear(nn.Module):
@@ -110,7 +110,7 @@ class BlockEmbedding(nn.Module):
         return torch.onnx.ops.symbolic(
             "com.microsoft::GatherBlockQuantized", (self.codes, ids, self.scales),
             {"bits": 8, "block_size": self._block, "gather_axis": 0, "quantize_axis": 1},
-            dtype=torch.float32, shape=(*ids.shape, self._size), version=1,
+            dtype=self.scales.dtype, shape=(*ids.shape, self._size), version=1,
         )  # fmt: skip
 
 
@@ -239,13 +239,37 @@ def _half(
     if kind is None:
         pairs = ((weight.to(t), weight) for t in _HALVES.values())
         return next((kept for kept, wide in pairs if torch.equal(kept.float(), wide)), None)
+    return _rounded(name, weight, kind)
+
+
+def _rounded(name: str, weight: torch.Tensor, kind: Literal["f16", "bf16"]) -> torch.Tensor:
+    """Return a tensor in 16 bits. Raises UsageError if a number is beyond the type's range."""
     kept = weight.to(_HALVES[kind])
     if bool((kept.isinf() & weight.isfinite()).any()):
         raise UsageError(
             f"a weight of '{name}' is beyond the range of {kind}",
-            notes=["load with weights='bf16', which has the range of f32"],
+            notes=["load with 'bf16', which has the range of f32"],
         )
     return kept
+
+
+def narrow(model: Any, dtype: Literal["f16", "bf16"]) -> None:
+    """Round weights, and scales and zero points of blocks, to a type of 16 bits.
+
+    Frequencies of RoPE stay in f32. Raises UsageError if a number is beyond the type's range.
+    """
+    for name, weight in model.named_parameters():
+        if weight.is_floating_point():
+            weight.data = _rounded(name, weight.detach(), dtype)
+    for name, module in model.named_modules():
+        if isinstance(module, BlockLinear | BlockEmbedding):
+            for held in ("scales", "zeros"):
+                array = getattr(module, held, None)
+                if array is not None:
+                    setattr(module, held, _rounded(name, array, dtype))
+            bias = getattr(module, "bias", None)
+            if bias is not None and bias.dtype is torch.float32:
+                module.bias = _rounded(name, bias.detach(), dtype)
 
 
 def fix_frequencies(model: Any, long: bool) -> None:
@@ -276,13 +300,14 @@ def onnx_of_model(
     model: Any,
     blocks: Mapping[str, BlockWeights],
     halves: Literal["f16", "bf16"] | None = None,
+    dtype: Literal["f16", "bf16"] | None = None,
     *,
     long: bool = False,
 ) -> Any:
     """Return an ONNX model of a step, with inputs ids, positions, last, total, keep, caches.
 
-    halves: type of 16 bits that other weights are rounded to. long: as for `fix_frequencies`.
-    Raises UnsupportedModel, UsageError.
+    halves: type of 16 bits that other weights are rounded to. dtype: type of 16 bits of weights,
+    activations and caches. long: as for `fix_frequencies`. Raises UnsupportedModel, UsageError.
     """
     transformers = imported("transformers")
     layers, shared, size = cache_shape(model)
@@ -293,9 +318,13 @@ def onnx_of_model(
     model.config._attn_implementation = _NAME
     fix_frequencies(model, long)
     with_blocks(model, blocks)
-    with_halves(model, halves)
+    if dtype is None:
+        with_halves(model, halves)
+    else:
+        narrow(model, dtype)
     batch, length, rows = _EXAMPLE["batch"], _EXAMPLE["length"], _EXAMPLE["rows"]
-    past = [torch.zeros(batch, shared, rows, size) for _ in range(2 * layers)]
+    kind = torch.float32 if dtype is None else _HALVES[dtype]
+    past = [torch.zeros(batch, shared, rows, size, dtype=kind) for _ in range(2 * layers)]
     ids, positions = (torch.zeros(batch, length, dtype=torch.int64) for _ in range(2))
     counts = torch.zeros(batch, dtype=torch.int32), torch.zeros(1, dtype=torch.int32)
     keep = torch.zeros(_EXAMPLE["kept"], dtype=torch.int64)
@@ -312,6 +341,15 @@ def onnx_of_model(
     except Exception as e:  # torch and transformers raise exceptions of many kinds
         raise UnsupportedModel(f"torch.export cannot export the model: {first_line(e)}") from e
     return onnx_of_exported(exported)
+
+
+def names_of_dims(onnx: Any) -> tuple[str, str, str, str]:
+    """Return the names of batch, new tokens, kept tokens and rows of a cache of a model that
+    `onnx_of_model` made.
+    """
+    inputs = onnx.model.graph.inputs
+    (batch, length), (kept,), rows = inputs[0].shape, inputs[4].shape, inputs[5].shape[2]
+    return str(batch), str(length), str(kept), str(rows)
 
 
 def rounded_blocks(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
@@ -30,7 +31,8 @@ if TYPE_CHECKING:
 
 _LENGTH = 4096  # default length of a sequence in tokens, if the model allows it
 _BITS: Mapping[str, Literal[4, 8]] = {"int4": 4, "int8": 8}
-WEIGHTS = (*_BITS, "f16", "bf16")
+_HALVES = ("f16", "bf16")
+WEIGHTS = (*_BITS, *_HALVES)
 TARGETS = ("cpu", "gpu", "ref")
 Prompt = str | Sequence[Message] | Sequence[int]
 
@@ -179,6 +181,7 @@ def load(
     target: str | None = "cpu",
     *,
     weights: Literal["int4", "int8", "f16", "bf16"] | None = None,
+    dtype: Literal["f16", "bf16"] | None = None,
     max_length: int | None = None,
     slots: int = 8,
     draft: Literal["lookup"] | TextModel | None = None,
@@ -187,7 +190,8 @@ def load(
     """Load a folder as transformers, optimum or onnxruntime-genai write it, or a .gguf file.
 
     weights: round linear layers to "int4" or "int8", a scale for 32 weights, or to "f16" or "bf16";
-    None keeps what the files have. max_length: tokens of a sequence, by default what the model
+    None keeps what the files have. dtype: type of 16 bits of activations, caches, and weights
+    outside of blocks; None is f32. max_length: tokens of a sequence, by default what the model
     takes, at most 4096. slots: sequences at once. options: of `mgx_mlir.compile`. The first load
     exports and compiles, later ones find the program in the compile cache. Raises FileError,
     UsageError, UnsupportedModel.
@@ -197,6 +201,11 @@ def load(
 
     if weights is not None and weights not in WEIGHTS:
         raise UsageError(f"unknown weights '{weights}', expected {', '.join(WEIGHTS)} or None")
+    if dtype is not None and dtype not in _HALVES:
+        raise UsageError(f"unknown dtype '{dtype}', expected {', '.join(_HALVES)} or None")
+    if dtype is not None and weights in _HALVES and weights != dtype:
+        raise UsageError(f"expected one type, got weights '{weights}' and dtype '{dtype}'",
+                         notes=["a dtype is that of the weights, too"])  # fmt: skip
     takes = [name for name in KEYWORDS if name not in ("background", "sizes")]
     if unknown := sorted(set(options) - set(takes)):
         raise UsageError(f"unknown option '{unknown[0]}'", notes=[f"options: {', '.join(takes)}"])
@@ -215,11 +224,12 @@ def load(
     tokenizer = made.tokenizer()
     drafter = _drafter(draft, tokenizer)
     if isinstance(made, OnnxFolder):
-        decoder = made.decoder(_of_file(made, weights, how), slots, rows)
+        decoder = made.decoder(_of_file(made, weights or dtype, how), slots, rows)
     else:
-        long = _long_context(made.config, rows)
-        key = _key(made, weights, how, long)
-        program, shape = cached(key, how) or _compiled(made, weights, how, key, long)
+        fixed_rows = rows if how.target == "gpu" else None
+        form = _Form(weights, dtype, _long_context(made.config, rows), fixed_rows)
+        key = _key(made, form, how)
+        program, shape = cached(key, how) or _compiled(made, form, how, key)
         decoder = ProgramDecoder(program, shape, slots, rows)
     ends = _stop_tokens(made, tokenizer)
     return TextModel(tokenizer, decoder, made.config, ends, drafter)
@@ -240,12 +250,12 @@ def _drafter(draft: object, tokenizer: Tokenizer) -> Drafter | None:
 
 
 def _of_file(path: OnnxFolder, weights: str | None, how: CompileOptions) -> CompiledProgram:
-    """Compile an ONNX decoder. Raises UsageError if its weights should be rounded."""
+    """Compile an ONNX decoder. Raises UsageError if it should be rounded to a type."""
     # not imported at start-up: a cached checkpoint does not need it
     from mgx_mlir.compiler.compile import compile
 
     if weights is not None:
-        raise UsageError(f"weights='{weights}' rounds checkpoints, and an ONNX file has its own",
+        raise UsageError(f"'{weights}' rounds checkpoints, and an ONNX file has types of its own",
                          location=str(path.file))  # fmt: skip
     return compile(str(path.file), options=how)
 
@@ -289,7 +299,17 @@ def _stop_tokens(made: Checkpoint | OnnxFolder, tokenizer: Tokenizer) -> frozens
     return frozenset() if end is None else frozenset([end])
 
 
-def _key(made: Checkpoint, weights: str | None, how: CompileOptions, long: bool) -> str | None:
+@dataclass(frozen=True)
+class _Form:
+    """Choices of a checkpoint's graph. rows: of the caches, where the graph has their number."""
+
+    weights: Literal["int4", "int8", "f16", "bf16"] | None
+    dtype: Literal["f16", "bf16"] | None
+    long: bool
+    rows: int | None
+
+
+def _key(made: Checkpoint, form: _Form, how: CompileOptions) -> str | None:
     """Return the cache key of a checkpoint's compiled program; None without a cache."""
     from mgx_mlir.targets.cache import default_cache
     from mgx_mlir.targets.flags import host_cpu
@@ -300,8 +320,7 @@ def _key(made: Checkpoint, weights: str | None, how: CompileOptions, long: bool)
     versions = [f"{name} {_version(name)}" for name in ("torch", "transformers", "onnxscript")]
     files = [store.file_digest(f) for f in made.files()] + versions
     try:
-        row = {"weights": weights, "host": host_cpu(), **({"long": long} if long else {})}
-        row |= how.key()
+        row = {"host": host_cpu(), **asdict(form), **how.key()}
     except TypeError:  # an option without a text form
         return None
     return store.program_key(files, row)
@@ -315,11 +334,7 @@ def _version(name: str) -> str:
 
 
 def _compiled(
-    made: Checkpoint,
-    weights: Literal["int4", "int8", "f16", "bf16"] | None,
-    options: CompileOptions,
-    key: str | None,
-    long: bool,
+    made: Checkpoint, form: _Form, options: CompileOptions, key: str | None
 ) -> tuple[Any, CacheShape]:
     """Export and compile a checkpoint, and add it to the cache."""
     # only the first load of a model needs torch, transformers and MLIR
@@ -331,16 +346,22 @@ def _compiled(
 
     for name in ("torch", "transformers"):
         imported(name)
-    from mgx_mlir.text.graph import cache_shape, onnx_of_model, rounded_blocks
+    from mgx_mlir.frontends.dims import DynamicDim
+    from mgx_mlir.text.graph import cache_shape, names_of_dims, onnx_of_model, rounded_blocks
 
     model = made.model()
     blocks = dict(made.blocks())
-    if weights == "int4" or weights == "int8":
-        blocks = rounded_blocks(model, blocks, _BITS[weights])
-    halves = weights if weights == "f16" or weights == "bf16" else None
+    if form.weights == "int4" or form.weights == "int8":
+        blocks = rounded_blocks(model, blocks, _BITS[form.weights])
+    halves = form.weights if form.weights == "f16" or form.weights == "bf16" else None
     shape = CacheShape(*cache_shape(model))
-    step = fixed(onnx_of_model(model, blocks, halves, long=long), {})
-    del model, blocks
+    onnx = onnx_of_model(model, blocks, halves, form.dtype, long=form.long)
+    sizes = {}
+    if form.rows is not None:  # kernels of known sizes for a step of one sequence
+        names = zip(names_of_dims(onnx), (1, 1, 1, form.rows), strict=True)
+        sizes = {name: DynamicDim(0, None, (n,)) for name, n in names}
+    step = fixed(onnx, {"dim_params": sizes})
+    del model, blocks, onnx
     program_key = program_cache_key(step, options, backend_of(options))
     found = compile(step, options=options)
     keep(key, program_key, shape)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.errors import FileError, UnsupportedModel
-from mgx_mlir.text.program import Slots
+from mgx_mlir.text.slots import HostSlots, SlotDecoder, slots_of
 from mgx_mlir.text.tokens import Tokenizer, read_json
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ class OnnxFolder:
             raise UnsupportedModel(e.message, location=str(self.file), notes=e.notes) from None
 
 
-class OnnxDecoder(Slots):
+class OnnxDecoder(SlotDecoder):
     """A Decoder over an ONNX file. Not thread-safe; the engine's lock guards it."""
 
     def __init__(
@@ -146,7 +146,8 @@ class OnnxDecoder(Slots):
         first = ports[next(iter(pairs))]
         dims = (slots, _dim(first, 1, config, "num_key_value_heads"), rows,
                 _dim(first, 3, config, "head_dim"))  # fmt: skip
-        super().__init__(list(pairs), dims, _dtype(first))
+        make = slots_of if self._stays else HostSlots
+        super().__init__(make(program, pairs, dims, _dtype(first)))
 
     def prefill(self, slot: int, tokens: Sequence[int], start: int) -> NDArray[Any]:
         """Write tokens at rows from `start` on; return the logits {vocabulary} after the last."""
@@ -182,17 +183,15 @@ class OnnxDecoder(Slots):
         values = {k: np.ascontiguousarray(v, _dtype(ports[k])) for k, v in given.items()
                   if k in ports}  # fmt: skip
         if self._stays:
-            own = {name: c[slot : slot + count] for name, c in self.caches.items()}
-            out = {self._pairs[name]: cache for name, cache in own.items()}
-            found = self.program.run({**values, **own}, out=out)
-            logits = found[self.program.output_names.index(names.logits)]
-            return np.asarray(logits, np.float32)
+            found = self.held.run(values, slot, count, names.logits)
+            return np.asarray(found, np.float32)
+        assert isinstance(self.held, HostSlots)
         start, end = int(starts[0]), int(ends[0])
         past = {name: np.ascontiguousarray(c[slot : slot + 1, :, :start])
-                for name, c in self.caches.items()}  # fmt: skip
+                for name, c in self.held.caches.items()}  # fmt: skip
         found = dict(zip(self.program.output_names, self.program.run({**values, **past}),
                          strict=True))  # fmt: skip
-        for name, cache in self.caches.items():
+        for name, cache in self.held.caches.items():
             cache[slot, :, start:end] = np.asarray(found[self._pairs[name]])[0, :, start:end]
         return np.asarray(found[names.logits], np.float32)
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import math
-import mmap
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -15,10 +13,11 @@ from weakref import WeakValueDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from mgx_mlir.core import forks, interrupts
-from mgx_mlir.core.errors import FileError, UsageError
+from mgx_mlir.core import dtypes, forks, interrupts
+from mgx_mlir.core.errors import FileError
 from mgx_mlir.core.huge_pages import HugePages
 from mgx_mlir.core.literals import aligned_empty
+from mgx_mlir.text.slots import HostSlots, SlotDecoder, slots_of
 
 if TYPE_CHECKING:
     from mgx_mlir.compiler.compiled import CompiledProgram
@@ -96,43 +95,22 @@ def binder(program: CompiledProgram) -> Binder | None:
     return bind
 
 
-class Slots:
-    """Caches by name, {slots, heads, rows, size}, whose memory is committed when rows are
-    written.
-    """
-
-    def __init__(
-        self, names: Sequence[str], dims: tuple[int, int, int, int], dtype: np.dtype[Any]
-    ) -> None:
-        self.slots, self.rows = dims[0], dims[2]
-        self.caches = {name: _zeros(dims, dtype) for name in names}
-
-    def swap(self, a: int, b: int, rows: int) -> None:
-        """Exchange the first rows of two slots."""
-        for cache in self.caches.values():
-            kept = cache[a, :, :rows].copy()
-            cache[a, :, :rows] = cache[b, :, :rows]
-            cache[b, :, :rows] = kept
-
-    def copy(self, source: int, target: int, rows: int) -> None:
-        """Copy the first rows of a slot to another."""
-        for cache in self.caches.values():
-            cache[target, :, :rows] = cache[source, :, :rows]
-
-
-class ProgramDecoder(Slots):
+class ProgramDecoder(SlotDecoder):
     """A Decoder for a program that `graph` exported. Not thread-safe; the engine's lock guards it.
 
-    Caches are f32.
+    Caches are f32, or of the type that the checkpoint is loaded in.
     """
 
     def __init__(self, program: CompiledProgram, shape: CacheShape, slots: int, rows: int) -> None:
         self.program = program
         names = program.input_names
         self._inputs, past = names[:5], names[5:]
-        super().__init__(past, (slots, shape.heads, rows, shape.size), np.dtype(np.float32))
+        self._logits, *present = program.output_names
+        pairs = dict(zip(past, present, strict=True))
+        dims = slots, shape.heads, rows, shape.size
+        kind = {p.name: p.dtype for p in program.signature.inputs}[past[0]]
+        super().__init__(slots_of(program, pairs, dims, dtypes.from_name(kind).np))
         self._bind = binder(program)
-        self._outputs = dict(zip(past, program.output_names[1:], strict=True))
         self._steps: dict[tuple[int, int], Step] = {}
 
     def prefill(self, slot: int, tokens: Sequence[int], start: int) -> NDArray[np.float32]:
@@ -151,11 +129,11 @@ class ProgramDecoder(Slots):
         tokens, vocabulary} after each.
         """
         count, length = len(tokens), len(tokens[0])
-        if self._bind is None:
+        if self._bind is None or not isinstance(self.held, HostSlots):
             return self._run(np.asarray(tokens), np.asarray(starts), np.arange(length), 0)
         step = self._steps.get((count, length))
         if step is None:
-            first = [cache[:count] for cache in self.caches.values()]
+            first = [cache[:count] for cache in self.held.caches.values()]
             step = self._steps[count, length] = Step(self._bind, count, length, first)
         return step(tokens, starts)
 
@@ -164,36 +142,12 @@ class ProgramDecoder(Slots):
     ) -> NDArray[np.float32]:
         count, length = ids.shape
         ends = starts + length
-        caches = {name: c[slot : slot + count] for name, c in self.caches.items()}
         values = (
             ids, starts[:, None] + np.arange(length), (ends - 1).astype(np.int32),
             np.array([ends.max()], np.int32), keep,
         )  # fmt: skip
         given: dict[str, Any] = dict(zip(self._inputs, values, strict=True))
-        out = {self._outputs[name]: cache for name, cache in caches.items()}
-        return np.asarray(self.program.run({**given, **caches}, out=out)[0])
-
-
-def _zeros(dims: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
-    """Return aligned zeros whose memory is committed by small pages, on write.
-
-    Each head of each slot has its own rows, so a large page would commit 2 MB for one token.
-    """
-    size = dtype.itemsize * math.prod(dims)
-    try:
-        if hasattr(mmap, "MAP_PRIVATE"):
-            held = mmap.mmap(-1, size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-        else:  # Windows
-            held = mmap.mmap(-1, size)
-    except (OSError, OverflowError) as e:
-        raise UsageError(
-            f"there is no memory for {dims[0]} slots of {dims[2]} tokens: a cache of a layer takes "
-            f"{size / 1e9:.1f} GB", notes=["load with fewer slots, or a smaller max_length"],
-        ) from e  # fmt: skip
-    if hasattr(mmap, "MADV_NOHUGEPAGE"):
-        with contextlib.suppress(OSError):  # a kernel without large pages
-            held.madvise(mmap.MADV_NOHUGEPAGE)
-    return np.frombuffer(held, dtype).reshape(dims)
+        return self.held.run(given, slot, count, self._logits)
 
 
 def cached(key: str | None, options: CompileOptions) -> tuple[CompiledProgram, CacheShape] | None:

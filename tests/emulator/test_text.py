@@ -11,6 +11,8 @@ import mgx_mlir
 from mgx_mlir import text
 from mgx_mlir.text import Engine, Request, Sampling
 from mgx_mlir.text.onnx_folder import OnnxFolder
+from mgx_mlir.text.program import ProgramDecoder
+from mgx_mlir.text.slots import DeviceSlots
 from tests.text.fake import Letters
 from tests.text.test_onnx_folder import ROWS, STAYS, reference, write
 
@@ -30,6 +32,10 @@ def test_an_onnx_decoder(tmp_path: Path, arch: str, library: Path) -> None:
         alone = [[p.token for p in engine.submit(r)] for r in made]
         together = [engine.submit(r) for r in made]
         assert [[p.token for p in h] for h in together] == alone
+        again = [engine.submit(made[1]) for _ in range(2)]  # rows of one slot go to the other
+        assert [[p.token for p in h] for h in again] == [alone[1]] * 2
+        assert again[1].cached_tokens == 5
+    assert isinstance(decoder.held, DeviceSlots)
     tokens = [2]
     for _ in range(6):
         tokens.append(int(np.argmax(reference(tokens)[-1])))
@@ -56,3 +62,5 @@ def test_a_checkpoint(tmp_path: Path, arch: str, weights: str | None, library: P
     assert len(set(want[0] + want[1])) > 8
     together = [gpu.engine().submit(r) for r in made]
     assert [[p.token for p in h] for h in together] == want
+    assert isinstance(gpu.decoder, ProgramDecoder)
+    assert isinstance(gpu.decoder.held, DeviceSlots)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mgx_mlir.text.program import _zeros
+from mgx_mlir.text.slots import _zeros
 
 
 def _held() -> int:

@@ -149,8 +149,26 @@ def test_weights_of_16_bits(folder: tuple[Path, Any], tmp_path: Path, weights: A
     assert sizes[2] > matrices - 9000 + model.lm_head.weight.numel()  # packed a second time
 
 
+@pytest.mark.parametrize(
+    ("dtype", "weights", "limit"), [("f16", None, 2e-3), ("bf16", "int4", 2e-2)]
+)
+def test_everything_of_16_bits(
+    folder: tuple[Path, Any], dtype: Any, weights: Any, limit: float
+) -> None:
+    """Activations and caches, too: logits are off by the type's rounding."""
+    wide = text.load(folder[0], weights=weights, slots=1)
+    loaded = text.load(folder[0], weights=weights, dtype=dtype, slots=1)
+    tokens = loaded.tokens("over the lazy dog and the quick brown fox")
+    a, b = (m.decoder.scores(0, tokens, 0) for m in (loaded, wide))  # type: ignore[attr-defined]
+    error = np.linalg.norm(a - b) / np.linalg.norm(b)
+    assert 1e-5 < error < limit
+    ports = loaded.decoder.program.signature.inputs[5:]  # type: ignore[attr-defined]
+    assert {p.dtype for p in ports} == {{"f16": "half_type", "bf16": "bf16_type"}[dtype]}
+    assert max(a.itemsize for a in loaded.decoder.program.params.values() if a.size > 999) < 4  # type: ignore[attr-defined]
+
+
 def test_weights_beyond_a_type(folder: tuple[Path, Any]) -> None:
-    from mgx_mlir.text.graph import with_halves
+    from mgx_mlir.text.graph import narrow, with_halves
 
     model = folder[1].__class__.from_pretrained(folder[0])
     model.model.layers[1].mlp.up_proj.weight.data[3, 4] = 1e6
@@ -158,6 +176,8 @@ def test_weights_beyond_a_type(folder: tuple[Path, Any]) -> None:
         UsageError, match=r"'model\.layers\.1\.mlp\.up_proj' is beyond the range of f16"
     ):
         with_halves(model, "f16")
+    with pytest.raises(UsageError, match=r"mlp\.up_proj\.weight' is beyond the range of f16"):
+        narrow(model, "f16")
 
 
 @pytest.mark.parametrize(

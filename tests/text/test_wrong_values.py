@@ -105,6 +105,8 @@ class Files:
     [({"slots": 0}, "slots .*got 0"), ({"slots": "x"}, "slots .*'x'"), ({"slots": 1.5}, "slots"),
      ({"max_length": "5"}, "max_length .*'5'"), ({"max_length": NAN}, "max_length .*nan"),
      ({"max_length": 97}, "at most 96"), ({"weights": "int3"}, "unknown weights 'int3'"),
+     ({"dtype": "f64"}, "unknown dtype 'f64'"),
+     ({"dtype": "f16", "weights": "bf16"}, "one type, got weights 'bf16' and dtype 'f16'"),
      ({"target": "xpu"}, "unknown target 'xpu'"), ({"thread": 1}, "unknown option 'thread'"),
      ({"background": True}, "unknown option 'background'")],
 )  # fmt: skip

@@ -30,6 +30,8 @@ _WEIGHTS = (
     Option(("--weights",), "int4 or int8: round linear layers, with a scale per 32 weights; f16 or "
            "bf16: to that type (default: the file's types)", "TYPE",
            parse=choice("int4", "int8", "f16", "bf16"), group="Model"),
+    Option(("--dtype",), "f16 or bf16: type of activations, caches and weights outside of blocks "
+           "(default: f32)", "TYPE", parse=choice("f16", "bf16"), group="Model"),
     Option(("--max-length",), "tokens of a prompt and its answer (default: the model's, at most "
            "4096)", "N", parse=number(2), group="Model"),
     Option(("--draft",), "guess tokens that one run checks, the answer stays as it is: lookup "
@@ -95,8 +97,8 @@ def loaded(args: Arguments, path: str | None, slots: int = 1) -> TextModel:
         if draft not in (None, "lookup"):
             draft = load(draft, place, slots=slots, **options)
         return load(
-            path, place, weights=args.get("--weights"), max_length=args.get("--max-length"),
-            slots=slots, draft=draft, **options,
+            path, place, weights=args.get("--weights"), dtype=args.get("--dtype"),
+            max_length=args.get("--max-length"), slots=slots, draft=draft, **options,
         )  # fmt: skip
 
 
