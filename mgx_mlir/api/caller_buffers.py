@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -219,6 +220,21 @@ class Destinations:
         given = [self._places.get(k) for k in range(len(signature.outputs))]
         return caches_of(given, inputs, signature.in_place)
 
+    def hold_caches(self, inputs: Sequence[Any], signature: Signature) -> bool:
+        """Return whether each result that can update an input is given that input's memory.
+
+        inputs: all in the device's memory. Where another input shares some of it, nothing is in
+        place.
+        """
+        places = [(self._places.get(k), inputs[i]) for i, k in signature.in_place]
+        if not places or any(
+            to is None or to.address() != cache.address() or not cache.nbytes
+            for to, cache in places
+        ):
+            return False
+        spans = sorted((t.address(), t.address() + t.nbytes) for t in inputs if t.nbytes)
+        return all(end <= begin for (_, end), (begin, _) in pairwise(spans))
+
     def take(self, results: Sequence[argument]) -> list[argument]:
         """Write results to their buffers; return those buffers instead of the results."""
         found = list(results)
@@ -235,7 +251,9 @@ class Destinations:
             if isinstance(place, DeviceTensor):
                 tensor = result.device_tensor
                 assert tensor is not None
-                gpu_calls.copy(place.device, place.address(), tensor.address(), tensor.nbytes)
+                if place.address() != tensor.address():
+                    source, size = tensor.address(), tensor.nbytes
+                    gpu_calls.copy(place.device, place.address(), source, size)
             elif not is_same(place, result.array):
                 np.copyto(place, result.array.reshape(place.shape))
             found[number] = self._given[number]

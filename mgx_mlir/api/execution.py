@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -31,7 +32,9 @@ def execute(
     """
     held = {n: v for n, v in given.items() if isinstance(v, DeviceTensor)}
     shadows = {n: v.shadow for n, v in held.items()}
-    check = compiled.signature.check_inputs if held else compiled.check_inputs
+    check: Any = compiled.check_inputs
+    if held:
+        check = partial(compiled.signature.check_inputs, unread=held)
     arrays = checked(compiled.signature, check, {**given, **shadows})
     if held and compiled.target != "gpu":
         raise RunError(
@@ -53,8 +56,12 @@ def execute(
                 notes=["to_gpu copies them"],
             )
         into = Destinations(buffers, device_of(compiled))
-        found = map(argument.on_device, on_gpu(compiled).load().run_on_device(inputs))
-        return compiled.signature.grouped(into.take(list(found)))
+        loaded = on_gpu(compiled).load()
+        if loaded.updates is not None and into.hold_caches(inputs, compiled.signature):
+            found = loaded.updates.on_device(inputs)
+        else:
+            found = loaded.run_on_device(inputs)
+        return compiled.signature.grouped(into.take([argument.on_device(t) for t in found]))
     into, given_arrays = Destinations(buffers, None), list(arrays.values())
     caches = into.caches(given_arrays, compiled.signature) if buffers else {}
     if held:

@@ -31,7 +31,7 @@ from mgx_mlir.hardware.machine import peak_memory
 from mgx_mlir.passes.analysis.input_values import state_values
 from mgx_mlir.passes.lowering.lower import lower_to_linalg
 from mgx_mlir.passes.lowering.options import LowerOptions
-from mgx_mlir.programs.lowered import IN_PLACE, Lowered
+from mgx_mlir.programs.lowered import IN_PLACE, Lowered, in_place_name, is_in_place
 from mgx_mlir.programs.program_ir import ProgramIR, entry_block
 from mgx_mlir.programs.signature import Pair, Signature, Variant
 from mgx_mlir.targets.base import BackendOptions, KernelsLeftOut, Target
@@ -154,16 +154,20 @@ class Compilation:
         state_values(program)
         self.chosen = variants_of(Signature.of(program.main()))
         self.variants = {v.function: specialised(program, v) for v in self.chosen}
+        sizes = self.chosen
         alike = (
             equal_dims(program, specialised) if names_dynamic_dims(program, self.options) else None
         )
         if alike is not None:
             self.chosen += (alike[0],)
             self.variants[alike[0].function] = alike[1]
-        if self.options.target == "cpu" and self.options.boundaries:
+        if self.options.target != "ref" and self.options.boundaries:
             self.caches = caches_of(program)
         if self.caches:
-            self.variants[IN_PLACE] = in_place(program)
+            forms = {"main": program}
+            if self.options.target == "gpu":  # known sizes are those of steps, which are in place
+                forms |= {v.function: self.variants.pop(v.function) for v in sizes}
+            self.variants |= {in_place_name(n): in_place(p) for n, p in forms.items()}
         for p in (program, *self.variants.values()):
             before = p.clone() if names_dynamic_dims(p, self.options) else None
             unnamed = run_passes(p, self.options, before)
@@ -171,8 +175,12 @@ class Compilation:
             if not self.variants and unnamed is None:
                 self.before_passes = before
         if self.caches and not may_replace(self.variants[IN_PLACE], program):
-            del self.variants[IN_PLACE]
+            self.variants = {n: p for n, p in self.variants.items() if not is_in_place(n)}
             self.caches = ()
+            for v in sizes:
+                if v.function not in self.variants:
+                    self.variants[v.function] = specialised(program, v)
+                    run_passes(self.variants[v.function], self.options, None)
         if self.variants:
             share_weights([program, *self.variants.values()])
         if program.store.nbytes >= _LARGE:

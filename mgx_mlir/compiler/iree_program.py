@@ -275,10 +275,11 @@ class IreeProgram(CompiledProgram):
     def execute_in_place(
         self, arrays: Sequence[np.ndarray], caches: Mapping[int, np.ndarray]
     ) -> list[np.ndarray]:
-        """Run the function that updates caches in place."""
+        """Run the function that updates caches in place; on a GPU, main on copies of the arrays."""
         if self.limits is not None:
             return self._execute_limited(arrays, self.limits)
-        return self._module().run_in_place(arrays, caches)
+        module = self._module()
+        return module.run(arrays) if self.target == "gpu" else module.run_in_place(arrays, caches)
 
     def run_known(self, given: dict[str, Any]) -> list[np.ndarray] | None:
         """Run on inputs of the same types and shapes as earlier ones; None where they need

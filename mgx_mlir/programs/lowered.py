@@ -13,6 +13,16 @@ from mgx_mlir.core.shapes import DYN, TensorType
 IN_PLACE = "main_in_place"  # function beside @main that updates KV caches in their own memory
 
 
+def in_place_name(function: str) -> str:
+    """Return the name of the function that does what @main or a variant does, in place."""
+    return IN_PLACE + function.removeprefix("main")
+
+
+def is_in_place(function: str) -> bool:
+    """Return whether a function updates KV caches in their own memory."""
+    return function.startswith(IN_PLACE)
+
+
 @dataclass(frozen=True)
 class IOSpec:
     """An input or output: `dtype` is a MIGraphX name such as "float_type"; -1 is a dynamic dim."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from functools import cached_property
 from typing import Any
@@ -341,9 +341,15 @@ class Signature:
         source = iter(outputs)
         return [g.joined(source) for g in self.output_groups]
 
-    def check_values(self, arrays: Sequence[np.ndarray]) -> None:
-        """Raise RunError for a value that the operator that reads it does not accept."""
+    def check_values(self, arrays: Sequence[np.ndarray], unread: Collection[str] = ()) -> None:
+        """Raise RunError for a value that the operator that reads it does not accept.
+
+        unread: inputs whose values are not known on the host; they are not checked.
+        """
         for rule in self.values:
+            read = [rule.input, *(i for i, axis, _ in rule.terms if axis < 0)]
+            if unread and any(self.inputs[i].name in unread for i in read):
+                continue
             problem = rule.problem(arrays, self.inputs[rule.input].name)
             if problem:
                 raise RunError(problem, location=rule.where)
@@ -376,11 +382,14 @@ class Signature:
         return check
 
     @interrupts.held
-    def check_inputs(self, given: Mapping[str, object]) -> list[np.ndarray]:
+    def check_inputs(
+        self, given: Mapping[str, object], unread: Collection[str] = ()
+    ) -> list[np.ndarray]:
         """Return the arrays of `given` in order of the inputs.
 
-        Plain Python values take the input's dtype; arrays must have it. Raises one RunError that
-        lists every wrong name, dtype and shape.
+        Plain Python values take the input's dtype; arrays must have it. unread: inputs in a
+        device's memory, whose arrays have types and dims alone. Raises one RunError that lists
+        every wrong name, dtype and shape.
         """
         if self.takes_texts:
             given, _ = self.numbered(given)
@@ -403,7 +412,7 @@ class Signature:
                 problems += _check_dims(p, array, sizes)
                 arrays.append(array)
         if not problems:
-            self.check_values(arrays)
+            self.check_values(arrays, unread)
         if problems or sizes.disagree:
             names = ", ".join(f"{p.name}: {p}" for p in self.given_inputs)
             text, notes = "; ".join([*problems, *sizes.problems]), [f"the inputs are {names}"]

@@ -14,7 +14,7 @@ from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.errors import RunError, TargetError
 from mgx_mlir.runtime.buffers import address
 from mgx_mlir.runtime.device import IREE_ERRORS, Device, forget, short
-from mgx_mlir.runtime.gpu_calls import entered
+from mgx_mlir.runtime.gpu_calls import call, entered
 from mgx_mlir.runtime.gpu_memory import retry_trimmed
 from mgx_mlir.runtime.gpu_streams import Copies, copy_in
 
@@ -78,6 +78,15 @@ class DeviceTensor:
                 raise
             raise RunError(f"cannot allocate {size} bytes on the device: {short(e)}") from e
         return cls(device, view, dtype, dims)
+
+    @classmethod
+    def zeros(cls, device: Device, dtype: DType, dims: Sequence[int]) -> DeviceTensor:
+        """Allocate a tensor of zeros on a GPU."""
+        made = cls.empty(device, dtype, dims)
+        place = ctypes.c_void_p(made.address())
+        call(device, "fill", place, ctypes.c_int(0), ctypes.c_size_t(made.nbytes))
+        call(device, "synchronize")
+        return made
 
     @property
     def nbytes(self) -> int:

@@ -29,6 +29,7 @@ _FUNCTIONS: dict[str, tuple[Row | None, Row | None]] = {
     "copy_within_async": (("hipMemcpyDtoDAsync",), ("cuMemcpyDtoDAsync_v2",)),
     "copy_to_device_async": (("hipMemcpyHtoDAsync",), ("cuMemcpyHtoDAsync_v2",)),
     "copy_to_host_async": (("hipMemcpyDtoHAsync",), ("cuMemcpyDtoHAsync_v2",)),
+    "fill": (("hipMemset",), ("cuMemsetD8_v2",)),
     "memory_info": (("hipMemGetInfo",), ("cuMemGetInfo_v2",)),
     "stream_create": (("hipStreamCreateWithFlags",), ("cuStreamCreate",)),
     "stream_create_at": (("hipStreamCreateWithPriority",), ("cuStreamCreateWithPriority",)),

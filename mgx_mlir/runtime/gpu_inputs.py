@@ -6,7 +6,7 @@ them. All inputs of a call are copied in sequence and waited for once, and so ar
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -77,14 +77,20 @@ class FromHost:
         self._watch = None if is_static else Watch(device)
 
     def run(
-        self, invoke: Callable[[Args, None, Inputs], tuple[Entry, Any]], args: Args
+        self,
+        invoke: Callable[[Args, None, Inputs], tuple[Entry, Any]],
+        args: Args,
+        kept: Collection[int] = (),
     ) -> list[np.ndarray]:
-        """Make a call, and copy its results to the host. Errors: those of `invoke`; RunError."""
+        """Make a call, and copy its results to the host, without those of the numbers `kept`.
+
+        Errors: those of `invoke`; RunError.
+        """
         if self._lock.locked():  # another thread calls
-            found = self._run(invoke, args, Inputs(self._device))
+            found = self._run(invoke, args, Inputs(self._device), kept)
         else:
             with self._lock:
-                found = self._run(invoke, args, self._inputs)
+                found = self._run(invoke, args, self._inputs, kept)
         if self._watch is not None:
             self._watch.passed(
                 tuple(a.dims if isinstance(a, DeviceTensor) else np.shape(a) for a in args)
@@ -92,7 +98,11 @@ class FromHost:
         return found
 
     def _run(
-        self, invoke: Callable[[Args, None, Inputs], tuple[Entry, Any]], args: Args, inputs: Inputs
+        self,
+        invoke: Callable[[Args, None, Inputs], tuple[Entry, Any]],
+        args: Args,
+        inputs: Inputs,
+        kept: Collection[int],
     ) -> list[np.ndarray]:
         try:
             entry, results = invoke(args, None, inputs)
@@ -100,8 +110,11 @@ class FromHost:
             inputs.drop()
         import iree.runtime as rt  # the runtime takes long to load, and only calls need it
 
-        views = [results.get_as_object(i, rt.HalBufferView) for i in range(len(entry.outputs))]
-        ports = zip(entry.outputs, views, strict=True)
+        ports = [
+            (port, results.get_as_object(i, rt.HalBufferView))
+            for i, port in enumerate(entry.outputs)
+            if i not in kept
+        ]
         # a result may be in the memory of an input, which the next call overwrites
         return read_back(self._device, [(v, p.dtype, tuple(v.shape)) for p, v in ports])
 

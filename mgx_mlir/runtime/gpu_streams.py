@@ -57,6 +57,9 @@ class Copies:
         self._device = device
         self._asked: list[tuple[str, int, int, int]] = []
 
+    def __bool__(self) -> bool:
+        return bool(self._asked)
+
     def to_device(self, to: int, source: int, nbytes: int) -> None:
         """Ask for a copy of host memory, which the caller keeps until it is done."""
         if nbytes:

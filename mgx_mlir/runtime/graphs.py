@@ -133,6 +133,7 @@ class GraphModule:
 
     may_be_lost = True
     prepared = None
+    updates = None  # a graph has memory of its own for what it reads
 
     def __init__(
         self, recorder: Recorder, priority: int | None, is_required: bool, *args: Any, **kwargs: Any

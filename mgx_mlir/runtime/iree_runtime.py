@@ -17,7 +17,7 @@ from mgx_mlir.core.errors import FileError, RunError
 from mgx_mlir.core.given import native
 from mgx_mlir.core.literals import ALIGNMENT, aligned, aligned_copy, is_aligned
 from mgx_mlir.hardware.machine import available_cpus
-from mgx_mlir.programs.lowered import IN_PLACE
+from mgx_mlir.programs.lowered import IN_PLACE, in_place_name
 from mgx_mlir.runtime.buffers import address, span, writable_address, writable_view
 from mgx_mlir.runtime.code_memory import Code
 from mgx_mlir.runtime.device import (
@@ -36,6 +36,7 @@ from mgx_mlir.runtime.gpu_calls import entered
 from mgx_mlir.runtime.gpu_inputs import FromHost, Inputs
 from mgx_mlir.runtime.gpu_memory import retry_trimmed, trim
 from mgx_mlir.runtime.gpu_streams import wait_for_readers
+from mgx_mlir.runtime.gpu_updates import Updates
 from mgx_mlir.runtime.host_memory import add_parameter, drop_old, keep_after_failure
 from mgx_mlir.runtime.lanes import Lanes
 from mgx_mlir.runtime.load_errors import load_error
@@ -130,12 +131,21 @@ class LoadedModule:
             places = [*((i, d) for i, d, _ in v.sizes), *(p for group in v.alike for p in group)]
             if any(i >= len(self.inputs) for i, _ in places):
                 raise FileError(f"the function '{v.function}' is for other inputs", location=where)
+            if in_place and module.lookup_function(v.function) is None:
+                continue  # a GPU's sizes have the function in place alone
             self._choice.add(v, self._entry(module, v.function, inputs, outputs, where))
         self._caches = dict(in_place)
         self._views: dict[int, tuple[Any, Any]] = {}  # views of the caches of the last call
         self.updating = self._entry(module, IN_PLACE, inputs, outputs, where) if in_place else None
+        self.updates: Updates | None = None
+        if self.updating is not None and not self._is_local:
+            self.updates = Updates(self, self.updating, self._caches)
+            for v in variants:
+                name = in_place_name(v.function)
+                if module.lookup_function(name) is not None:
+                    self.updates.add(v, self._entry(module, name, inputs, outputs, where))
         self.prepared = self._prepared_calls() if self._is_local and self.inputs else None
-        self._from_host = None if self._is_local else FromHost(self.device, self._main.is_static)
+        self.from_host = None if self._is_local else FromHost(self.device, self._main.is_static)
         self._closed = False
 
     def _prepared_calls(self) -> PreparedCalls:
@@ -204,7 +214,7 @@ class LoadedModule:
             return
         self._closed = True
         # calls have ended, so nothing reads the weights: host_memory.py
-        self.lanes = self.prepared = self._from_host = None
+        self.lanes = self.prepared = self.from_host = None
         self._views = {}
         self._code.close()
         self.held = None
@@ -239,8 +249,8 @@ class LoadedModule:
                     calls.give_back(shapes, call)
                     return found
         imported: list[tuple[np.ndarray, int]] = []
-        if self._from_host is not None:
-            return self._from_host.run(self.invoke, args)
+        if self.from_host is not None:
+            return self.from_host.run(self.invoke, args)
         entry, results = self.invoke(args, imported)
         found = self.take(entry.outputs, results, [(b, b + a.nbytes) for a, b in imported])
         del imported  # until here a result may be in an input's memory
@@ -385,7 +395,10 @@ class LoadedModule:
 
     def run_on_device(self, args: Sequence[np.ndarray | DeviceTensor]) -> list[DeviceTensor]:
         """Run as `run` does, and leave the results in the memory of the device."""
-        entry, results = self.invoke(args, None)
+        return self.on_device(*self.invoke(args, None))
+
+    def on_device(self, entry: Entry, results: Any) -> list[DeviceTensor]:
+        """Return a call's results as tensors in the memory of the device."""
         views = [results.get_as_object(i, self._rt.HalBufferView) for i in range(len(results))]
         return [
             DeviceTensor(self.device, view, port.dtype, tuple(view.shape))
@@ -397,8 +410,11 @@ class LoadedModule:
         args: Sequence[np.ndarray | DeviceTensor],
         imported: list[tuple[np.ndarray, int]] | None,
         inputs: Inputs | None = None,
+        entry: Entry | None = None,
     ) -> tuple[Entry, Any]:
         """Check and make a call; return the function and its results.
+
+        entry: the function; None is the one for the sizes of `args`.
 
         imported: gets the arrays that are used in place, with their addresses. The caller keeps
         them until the results are taken, which may be in their memory. None: nothing is used in
@@ -410,15 +426,17 @@ class LoadedModule:
         with entered(self.device):
             if not self._is_local:
                 wait_for_readers(self.device)
-            return self._invoked(args, imported, inputs)
+            return self._invoked(args, imported, inputs, entry)
 
     def _invoked(
         self,
         args: Sequence[np.ndarray | DeviceTensor],
         imported: list[tuple[np.ndarray, int]] | None,
         inputs: Inputs | None,
+        entry: Entry | None,
     ) -> tuple[Entry, Any]:
-        entry = self._chosen(args)[1] if self._choice.variants else self._main
+        if entry is None:
+            entry = self._chosen(args)[1] if self._choice.variants else self._main
         ports = entry.inputs
         rt = self._rt
         arguments = rt.VmVariantList(len(ports))
@@ -574,11 +592,7 @@ class LoadedModule:
         return found
 
     def is_used(self, begin: int, end: int, used: Sequence[tuple[int, int]]) -> bool:
-        """Return whether a result's memory is shared: with inputs or other results (`used`), or
-        weights.
-
-
-        """
+        """Return whether a result shares memory with inputs or results (`used`), or weights."""
         for b, e in used:
             if b < end and begin < e:
                 return True

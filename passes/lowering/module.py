@@ -71,7 +71,7 @@ from mgx_mlir.passes.lowering.registry import LAZY, LOWERINGS, Results
 from mgx_mlir.passes.lowering.scalar import computed, signless
 from mgx_mlir.passes.lowering.sizes import Sizes, has_relations
 from mgx_mlir.passes.lowering.weights import Weights
-from mgx_mlir.programs.lowered import IN_PLACE, IOSpec, KernelChoice, KernelInfo, Lowered
+from mgx_mlir.programs.lowered import IOSpec, KernelChoice, KernelInfo, Lowered, is_in_place
 from mgx_mlir.programs.program_ir import (
     ProgramIR,
     argument_names,
@@ -574,8 +574,8 @@ class ModuleLowering(LoweringContext):
 
     def updates_in_place(self, value: ir.Value) -> bool:
         """Say whether an op may write into the memory of a tensor that it was given."""
-        wanted = self.options.target == "cpu" and self.options.regions and not self.in_kernel
-        return wanted and self.function == IN_PLACE and value.owner == self.entry
+        wanted = self.options.target != "ref" and self.options.regions and not self.in_kernel
+        return wanted and is_in_place(self.function) and value.owner == self.entry
 
     def _refusals(self, op: ir.Operation) -> int:
         """Return the number of the backend's refusals of kernels at an op's source location."""

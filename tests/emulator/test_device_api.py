@@ -374,3 +374,18 @@ def test_weights_are_copied_once(target: Any, given: dict[str, Any], offload_cop
     assert [n for n in made.get_parameter_names() if n[0] != "m"] == ["x"]
     for _ in range(2):
         check(made.run({"x": given["x"]})[0])
+
+
+def test_values_on_the_device_are_not_checked(target: Any) -> None:
+    """A divisor whose value the host does not know; one in host memory is checked."""
+    p = migraphx.program()
+    m = p.get_main_module()
+    s = migraphx.shape(type="int32_type", lens=[3])
+    x, y = (m.add_parameter(name, s) for name in "xy")
+    m.add_return([m.add_instruction(migraphx.op("div"), [x, y])])
+    p.compile(target)
+    x, y = np.array([7, 8, 9], np.int32), np.array([2, 3, 4], np.int32)
+    (found,) = p.run({"x": x, "y": target.copy_to(migraphx.argument(y))})
+    assert np.array_equal(found, x // y)
+    with pytest.raises(RunError, match="'y' is a divisor and contains 0"):
+        p.run({"x": x, "y": y * 0})

@@ -202,19 +202,47 @@ def scatter(
     computed without reading one are copied too: IREE recomputes these, and one of two scatters
     would write into the other's result (hazard 33).
     """
-    element = ir.RankedTensorType(into.type).element_type
     if _may_be_input(into) or _reads_nothing(into):
         into = copied(e, into, e.extents(into))
     if _is_fill(updates):  # otherwise it is copied to the dispatch's stack, whatever its size
         updates = e.barrier(updates, e.extents(updates))
 
+    operands = [updates, where, *([] if mask is None else [mask])]
+    return _scatter(e, operands, into, axes, body, info, are_unique=info is not None)
+
+
+def updated(
+    e: LoweringContext,
+    into: ir.Value,
+    where: ir.Value,
+    updates: ir.Value,
+    axes: Sequence[int],
+    info: ir.Attribute | None,
+) -> ir.Value:
+    """Write `updates` into the memory of `into` at the tuples in `where`, which are unique.
+
+    `into` may be a program's input. info: how GPU threads share the updates.
+    """
+    return _scatter(e, [updates, where], into, axes, lambda new, _: new, info, are_unique=True)
+
+
+def _scatter(
+    e: LoweringContext,
+    operands: Sequence[ir.Value],
+    into: ir.Value,
+    axes: Sequence[int],
+    body: Body,
+    info: ir.Attribute | None,
+    *,
+    are_unique: bool,
+) -> ir.Value:
+    """Build a scatter in a dispatch of its own."""
     at = {
         "dimension_map": ir.DenseI64ArrayAttr.get(list(axes)),
-        "unique_indices": ir.BoolAttr.get(info is not None),
+        "unique_indices": ir.BoolAttr.get(are_unique),
         **({} if info is None else {"compilation_info": info}),
     }
-    operands = [updates, where, *([] if mask is None else [mask])]
-    kinds = [element, element]
+    kinds = [ir.RankedTensorType(into.type).element_type] * 2
     return _alone(e, "scatter", operands, [into], [e.extents(into)], at, kinds, body)[0]
 
 

@@ -18,8 +18,11 @@ from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import (
 )
 from mgx_mlir.passes.lowering.cpu.nest import copies
 from mgx_mlir.passes.lowering.expr import Extent
+from mgx_mlir.passes.lowering.gpu.last_updates import threads_of_updates
+from mgx_mlir.passes.lowering.iree import linalg_ext
 from mgx_mlir.passes.lowering.registry import lowers
 from mgx_mlir.passes.lowering.scalar import ArithScalars, TypedScalar, constant, narrow, widen
+from mgx_mlir.passes.lowering.views import reshape_tensor
 
 
 @lowers(ConcatPastPresent)
@@ -39,7 +42,8 @@ def concat_past_present(
     elif 0 in own or 0 in new:
         return past
     if op.rows is None and e.updates_in_place(past):
-        return _updated(e, x, seqlens, past, counts, own, new)
+        update = _scattered if e.options.target == "gpu" else _updated
+        return update(e, x, seqlens, past, counts, own, new)
     isa = isa_of(e.options.arch) if e.has_vector_kernels(op.operation) else None
     if isa is not None:
         made = copies.cache_rows(e, t, (x, seqlens, past), counts, longest, isa)
@@ -105,6 +109,33 @@ def _updated(
         updated=[past],
     )  # fmt: skip
     return made
+
+
+def _scattered(
+    e: LoweringContext,
+    x: ir.Value,
+    seqlens: ir.Value,
+    past: ir.Value,
+    counts: TensorType,
+    own: Sequence[Extent],
+    new: Sequence[Extent],
+) -> ir.Value:
+    """Write the new rows in place into the cache, whose rows they fit."""
+    dtype = dtypes.from_mlir(ir.RankedTensorType(past.type).element_type)
+    batch, heads, count, size = new
+    total = e.product([batch, heads, count])
+
+    def coordinate(at: list[ir.Value]) -> ir.Value:
+        entry, head, row = index.unraveled(e, at[0], [batch, heads, count])
+        row = e.add(row, index.first_new_row(e, seqlens, counts, entry, count))
+        row = index.clamp(e, row, 0, index.last_of(e, own[2]))
+        return index.as_i64(e, index.picked(e, at[1], [entry, head, row]))
+
+    where = index.from_positions_alone(e, [total, 3], dtypes.INT64, coordinate)
+    kind = TensorType(dtype, tuple(e.static_dims([total, size])))
+    rows = reshape_tensor(e, x, kind, [total, size])
+    threads = threads_of_updates(e.options.arch, kind.dims)
+    return linalg_ext.updated(e, past, where, rows, range(3), threads)
 
 
 @lowers(GqaRotaryEmbedding)
