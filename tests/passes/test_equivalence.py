@@ -6,15 +6,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from evaluate import CONTEXT, assert_same, before_and_after
+from evaluate import CONTEXT, assert_same, before_and_after, random_inputs
 
+from mgx_mlir.core.errors import MgxError, RunError
 from mgx_mlir.core.ir import func, ir
 from mgx_mlir.core.literals import WeightStore
 from mgx_mlir.core.operand_segments import parse_module
 from mgx_mlir.passes import PASSES
 from mgx_mlir.passes.pipelines import pipeline
 from mgx_mlir.programs.build import Builder
-from mgx_mlir.rewrite.passes import pipeline_name
+from mgx_mlir.programs.interpreter import Interpreter
+from mgx_mlir.rewrite.passes import pipeline_name, run_pipeline
 from mgx_mlir.rewrite.pattern import observing
 
 LIT = Path(__file__).parent.parent.parent / "lit"
@@ -27,6 +29,8 @@ EXACT = frozenset(
         "insert_pad", "normalize_ops", "propagate_constant", "simplify_reshapes",
     )
 )  # fmt: skip
+# passes that round to 16 bits: two steps of bf16, of the largest element
+ROUNDED = {"truncate_float": 2**-7}
 # the interpreter does not run lowered programs; their lit files are in lit/lower
 # autocast_fp8_pass is for programs that are called with other types
 NAMES = [name for name in PASSES if name not in ("lower_to_linalg", "autocast_fp8_pass")]
@@ -51,9 +55,16 @@ def lit_cases():
 def test_the_lit_cases_keep_their_values(name, flags, text):
     assert any(flag.startswith(pipeline_name(name)) for flag in flags)
     store = WeightStore()
+    module = parse_module(text, CONTEXT)
     with store.active(), np.errstate(all="ignore"):
-        before, after = before_and_after(parse_module(text, CONTEXT), store, flags, seed=1)
-    assert_same(before, after, 0 if name in EXACT else 1e-5)
+        try:
+            before, after = before_and_after(module, store, flags, seed=1)
+        except RunError:  # a size or a requirement that these inputs do not meet stays an error
+            run_pipeline(module, flags, store=store)
+            with pytest.raises(MgxError):
+                Interpreter(module, store).run(random_inputs(module, 1))
+            return
+    assert_same(before, after, 0 if name in EXACT else ROUNDED.get(name, 1e-5))
 
 
 def test_every_pass_has_a_lit_file():

@@ -39,6 +39,26 @@ def find_dot_broadcast_rows(g):
     return g.b.op("dot", g.maybe_used(x), w)
 
 
+@case("find_dot_shared_heads", rtol=1e-5, fires=0.2, options={"shared_heads": True})
+def find_dot_shared_heads(g):
+    """Keys of heads and a batch; near misses: two rows, 16 bits, another axis."""
+    kind = g.pick("f32", "f32", "f32", "f16")
+    batch, heads, times = g.dims(3, high=3)
+    k, n = g.dims(2)
+    rows = g.pick(1, 1, 1, 2)
+    turned = g.coin(0.5)
+    shared = g.argument((batch, heads, n, k) if turned else (batch, heads, k, n), kind)
+    last = list(g.b.dims(shared)[2:])
+    axis = 2 if g.coin(0.85) else 1
+    first = [batch, heads, times] if axis == 2 else [batch, times, heads]
+    v = g.b.op("unsqueeze", shared, axes=[axis])
+    v = g.b.op("multibroadcast", [v], out_lens=[*first, *last])
+    v = g.b.op("reshape", v, dims=[batch, heads * times, *last])
+    if turned:
+        v = g.b.op("transpose", v, permutation=[0, 1, 3, 2])
+    return g.b.op("dot", g.maybe_used(g.argument((batch, heads * times, rows, k), kind)), v)
+
+
 @case("find_dot_batch", rtol=1e-5)
 def find_dot_batch(g):
     batch = g.dims(g.pick(1, 2, 2, 3), low=0 if g.coin(0.1) else 1, high=3)
