@@ -6,6 +6,7 @@ enabled rules of the calling pass (`Grouping.rules`) decide which fusions are al
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -168,6 +169,11 @@ class Grouping:
             is_a(op, BroadcastOp) and TensorType.of(op.results[0]).is_static for op in self.ops
         ]
         self.hostlike = set(hostlike)
+        # number of the function's arguments with each named dim; None in a branch or a loop
+        self.brought: Counter[int] | None = None
+        if block.owner.operation.name == "func.func":
+            dims = (d for v in block.arguments for d in TensorType.of(v).dims)
+            self.brought = Counter(d for d in dims if is_named(d))
         # the producers of each op, by index, and the users of each op
         self.producers: list[list[int]] = []
         self.users: list[list[int]] = [[] for _ in self.ops]
@@ -493,10 +499,17 @@ class Grouping:
         )
 
     def dynamic_extents(self, k: PlannedKernel) -> int:
-        """Return the number of dynamic extents among a kernel's operands and results."""
+        """Return a bound of the different dynamic extents of a kernel's operands and results.
+
+        Tensors of one name share an extent, except arguments, which each bring their own.
+        """
         types = [TensorType.of(v) for v in k.inputs]
         types += [TensorType.of(r) for j in k.results for r in self.ops[j].results]
-        return sum(d == DYN or is_named(d) for t in types for d in t.dims)
+        uses = Counter(d for t in types for d in t.dims if d == DYN or is_named(d))
+        if self.brought is None:
+            return uses.total()
+        found = uses.pop(DYN, 0)
+        return found + sum(min(n, self.brought[d] + 1) for d, n in uses.items())
 
     def acyclic(self, k: PlannedKernel, news: Sequence[int]) -> bool:
         """Return whether `k` with `news` added is still acyclic: no outer op is between its ops."""

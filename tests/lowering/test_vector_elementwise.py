@@ -61,6 +61,71 @@ def test_integers_divided_behind_the_end() -> None:
         np.testing.assert_array_equal(program.run({"x": x, "d": d})[0], want)
 
 
+def test_bools_of_dynamic_dims() -> None:
+    """Bools are results, operands along the lanes, and one for all lanes of a row."""
+    text = """<ir_version: 8, opset_import: ["": 18]>
+        g (float[a,b] x, float[a,b] z, bool[a,b] m, bool[a,1] r)
+          => (bool[a,b] less, float[a,b] large, float[a,b] y) {
+          less = Less (x, z) either = Or (less, m) large = Max (x, z)
+          wide = Where (either, large, x) row = Where (r, wide, z) y = Neg (row)
+        }"""
+    model = onnx.parser.parse_model(text).SerializeToString()
+    program = mgx_mlir.compile(model, "cpu", threads=1, cache=False)
+    rng = np.random.default_rng(4)
+    for a, b in itertools.product((1, 3), (0, *N)):
+        x, z = (rng.integers(-2, 3, (a, b)).astype(np.float32) for _ in "xz")
+        m, r = (rng.integers(0, 2, (a, n)).astype(bool) for n in (b, 1))
+        x[..., ::7] = np.nan
+        less, large, y = program.run({"x": x, "z": z, "m": m, "r": r})
+        np.testing.assert_array_equal(less, x < z)
+        np.testing.assert_array_equal(large, np.maximum(x, z))
+        np.testing.assert_array_equal(y, -np.where(r, np.where((x < z) | m, large, x), z))
+
+
+@pytest.mark.parametrize("cast", ["", "int16"])  # vectors, and loops of the compiler
+def test_many_tensors_of_the_same_dynamic_dims(cast: str) -> None:
+    """Equal extents are passed to a kernel once: 16 operands and six results are one kernel."""
+    ways = list(itertools.product(range(4), (0, 1), (0, 1)))
+    to = TensorProto.INT16 if cast else TensorProto.FLOAT
+    parts = [
+        f"c{i} = CumSum <exclusive = {less}, reverse = {back}> (x, a{axis}) "
+        f"k{i} = Cast <to = {to}> (c{i})"
+        for i, (axis, less, back) in enumerate(ways)
+    ]
+    parts += [f"s{i} = Add ({f's{i - 1}' if i > 1 else 'k0'}, k{i})" for i in range(1, len(ways))]
+    kept = range(len(ways) - 6, len(ways))
+    results = ", ".join(f"{cast or 'float'}[a,b,c,d] s{i}" for i in kept)
+    axes = ", ".join(f"int64 a{i} = {{{i}}}" for i in range(4))
+    text = f"""<ir_version: 8, opset_import: ["": 18]>
+        g (float[a,b,c,d] x) => ({results}) <{axes}> {{ {" ".join(parts)} }}"""
+    model = onnx.parser.parse_model(text).SerializeToString()
+    program = mgx_mlir.compile(model, "cpu", threads=1, cache=False)
+    assert len(program.kernels) == 1
+    for dims in ((2, 3, 4, 5), (1, 1, 7, 3)):
+        x = np.random.default_rng(5).integers(-2, 3, dims).astype(np.float32)
+        total, sums = np.float32(0), list[np.ndarray]()
+        for axis, less, back in ways:
+            y = np.flip(x, axis) if back else x
+            y = np.cumsum(y, axis) - less * y
+            total = total + (np.flip(y, axis) if back else y)
+            sums.append(total)
+        for found, i in zip(program.run({"x": x}), kept, strict=True):
+            np.testing.assert_array_equal(found, sums[i])
+
+
+def test_arguments_bring_extents_of_their_own() -> None:
+    """A kernel of many arguments is cut, as IREE passes 64 constants at most."""
+    count = 20
+    names = ", ".join(f"int16[a,b,c,d] x{i}" for i in range(count))
+    chain = [f"s{i} = Add ({f's{i - 1}' if i > 1 else 'x0'}, x{i})" for i in range(1, count)]
+    text = f"""<ir_version: 8, opset_import: ["": 18]>
+        g ({names}) => (int16[a,b,c,d] s{count - 1}) {{ {" ".join(chain)} }}"""
+    model = onnx.parser.parse_model(text).SerializeToString()
+    program = mgx_mlir.compile(model, "cpu", threads=1, cache=False)
+    given = {f"x{i}": np.full((2, 1, 3, 2), i, np.int16) for i in range(count)}
+    np.testing.assert_array_equal(program.run(given)[0], sum(given.values()))
+
+
 def test_doubles_in_16_bits() -> None:
     """Vectors round f32 alone to 16 bits: such a kernel is lowered in another way."""
     casts = [helper.make_node("Cast", ["x"], ["y"], to=TensorProto.FLOAT16)]

@@ -8,7 +8,7 @@ from typing import Any
 
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.dtypes import DType
-from mgx_mlir.core.ir import ir
+from mgx_mlir.core.ir import arith, ir
 from mgx_mlir.core.op import BroadcastOp, Op, Pointwise, is_a, op_class
 from mgx_mlir.dialects.migraphx.control import Yield
 from mgx_mlir.dialects.migraphx.literal import Literal
@@ -56,10 +56,14 @@ class Reads:
     """The tensors that expressions of the same dims read, and whether vectors compute these.
 
     leaves: by the tensor, and the map of the result's dims that it is read through. refusal: why
-    vectors cannot compute the expressions, None if they can.
+    vectors cannot compute the expressions, None if they can. bools: tensors of bools are read as
+    bytes.
     """
 
-    def __init__(self, results: Sequence[Expr], source: Expr | None = None) -> None:
+    def __init__(
+        self, results: Sequence[Expr], source: Expr | None = None, *, bools: bool = False
+    ) -> None:
+        self._read = COMPUTED if bools else STORED
         self.leaves: dict[tuple[ir.Value, DimMap], Leaf] = {}
         self.refusal: str | None = None
         self.is_long = False
@@ -81,7 +85,7 @@ class Reads:
             if m != identity(x.type.rank):
                 self._refuse("the sums are read through a view")
         elif isinstance(x, Leaf):
-            if dtype not in STORED:
+            if dtype not in self._read:
                 self._refuse(f"an operand of {dtype} is not read as vectors")
             self.leaves[x.value, m] = x
         elif isinstance(x, View):
@@ -280,7 +284,8 @@ def computed_vectors(
 ) -> list[ir.Value]:
     """Return expressions of `rank` dims as vectors of the types that they are stored in.
 
-    read: the stored vector of a tensor that a map of the result's dims reads. given: the computed
+    read: the stored vector of a tensor that a map of the result's dims reads; a tensor of bools is
+    stored as bytes. given: the computed
     vector of expressions, by their id.
     """
     memo: dict[tuple[int, DimMap], TypedScalar] = {}
@@ -291,6 +296,10 @@ def computed_vectors(
             dtype = x.type.dtype
             if id(x) in given:
                 memo[key] = TypedScalar(given[id(x)], dtype)
+            elif isinstance(x, Leaf) and dtype.is_bool:
+                none = k.splat(0, lanes, dtypes.INT8)
+                found = arith.CmpIOp(arith.CmpIPredicate.ne, read(x, m), none).result
+                memo[key] = TypedScalar(found, dtype)
             elif isinstance(x, Leaf):
                 memo[key] = widen(k, TypedScalar(read(x, m), dtype), lanes)
             elif isinstance(x, Splat):
@@ -305,5 +314,10 @@ def computed_vectors(
                 memo[key] = x.computed(StoredScalars(k, lanes, first, dtype), args)
         return memo[key]
 
+    def as_stored(x: TypedScalar, dtype: DType) -> ir.Value:
+        if x.dtype.is_bool:
+            return arith.ExtUIOp(k.vector_type(lanes, dtype), x.value).result
+        return narrow(k, x, dtype, lanes).value
+
     found = [value(x, identity(rank)) for x in results]
-    return [narrow(k, x, dtype, lanes).value for x, dtype in zip(found, stored, strict=True)]
+    return [as_stored(x, dtype) for x, dtype in zip(found, stored, strict=True)]

@@ -68,8 +68,6 @@ def refusal(body: ir.Block) -> str | None:
     """Return why no vector kernel takes the ops of a body, None if one does."""
     for o in (view.operation for view in body.operations):
         cls = op_class(o)
-        if is_a(o, Yield) and any(len(list(v.uses)) > 1 for v in o.operands):
-            return "a result is read in the kernel as well"
         if is_a(o, (Literal, Yield, BroadcastOp, NopView, Transpose)):
             continue
         if is_a(o, ReshapeOp) and len(o.operands) == 1:
@@ -195,10 +193,13 @@ class _Form:
         """Find the tensors that the results read; return why vectors do not compute them."""
         if any(d == 0 for d in self.extents if isinstance(d, int)):
             return "it has no elements"
+        # IREE makes vectors of fixed dims, and casts of bools to bytes would be kernels beside
+        is_dynamic = not all(isinstance(d, int) for d in self.extents)
         for x in self.results:
-            if x.type.dims != self.results[0].type.dims or x.type.dtype not in STORED:
+            stored = x.type.dtype in STORED or (is_dynamic and x.type.dtype.is_bool)
+            if x.type.dims != self.results[0].type.dims or not stored:
                 return "its results differ in their dims, or vectors do not store them"
-        reads = Reads(self.results)
+        reads = Reads(self.results, bools=is_dynamic)
         self.leaves = reads.leaves
         for _, m in self.leaves:
             used = [i for i in m if i is not None]
@@ -247,9 +248,18 @@ class _Form:
 
     def emit(self, e: LoweringContext) -> list[ir.Value]:
         """Build the dispatch."""
-        tensors = {r: views.reshaped(e, r.value, list(r.extents)) for r in self.reads.values()}
+        tensors: dict[Read, ir.Value] = {}
+        bytes_of: dict[ir.Value, ir.Value] = {}
+        for key, r in self.reads.items():
+            held = r.value
+            if self.leaves[key].type.dtype.is_bool:
+                if held not in bytes_of:
+                    bytes_of[held] = e.cast_tensor(held, dtypes.BOOL, dtypes.INT8)
+                held = bytes_of[held]
+            tensors[r] = views.reshaped(e, held, list(r.extents))
         inputs = list(dict.fromkeys(tensors.values()))
-        types = [x.type.dtype for x in self.results]
+        kinds = [x.type.dtype for x in self.results]
+        types = [dtypes.INT8 if t.is_bool else t for t in kinds]
 
         def body(tile: Tile) -> list[ir.Value]:
             k, start = tile.k, tile.start[-1]
@@ -281,7 +291,11 @@ class _Form:
             return tile.lines(line)
 
         nest = Nest(inputs, self.dims, types, self.steps(), self.lanes)
-        found = [views.reshaped(e, v, self.extents) for v in nest.run(body)]
+        found = [
+            e.cast_tensor(v, dtypes.INT8, dtypes.BOOL) if t.is_bool else v
+            for v, t in zip(nest.run(body), kinds, strict=True)
+        ]
+        found = [views.reshaped(e, v, self.extents) for v in found]
         return [e.refine(v, x.type) for v, x in zip(found, self.results, strict=True)]
 
 
