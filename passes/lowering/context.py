@@ -73,6 +73,8 @@ class KernelPlan:
     gemm_configs: Mapping[ir.Value, GemmConfig] = field(default_factory=lambda: {})
     # partial sums of a matmul whose depth is split
     split_k_sums: Mapping[ir.Value, ir.Value] = field(default_factory=dict[ir.Value, ir.Value])
+    # widened weights of a matmul, [columns, depth]
+    matrices: Mapping[ir.Value, ir.Value] = field(default_factory=dict[ir.Value, ir.Value])
     # bias that the sums of a matmul start from
     first_sums: Mapping[ir.Value, ir.Value] = field(default_factory=dict[ir.Value, ir.Value])
     # result of the matmul that already includes the bias, for the op that adds it
@@ -81,6 +83,10 @@ class KernelPlan:
     def with_sums(self, sums: Mapping[ir.Value, ir.Value]) -> KernelPlan:
         """Return the plan with more sums of parts."""
         return replace(self, split_k_sums={**self.split_k_sums, **sums})
+
+    def with_matrices(self, matrices: Mapping[ir.Value, ir.Value]) -> KernelPlan:
+        """Return the plan with more widened weights."""
+        return replace(self, matrices={**self.matrices, **matrices})
 
 
 @dataclass

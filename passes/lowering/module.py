@@ -50,8 +50,7 @@ from mgx_mlir.passes.lowering.cpu.frame.sites import ExprSite, KernelSite, OpSit
 from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import launched_for
 from mgx_mlir.passes.lowering.cpu.windows import convolution_kernel
 from mgx_mlir.passes.lowering.expr import Compute, Expr, Leaf, Splat, View
-from mgx_mlir.passes.lowering.gpu.matmul import split_k
-from mgx_mlir.passes.lowering.gpu.matmul.few_bits import stored_by_column, sums_of_parts
+from mgx_mlir.passes.lowering.gpu.matmul import few_bits, split_k
 from mgx_mlir.passes.lowering.gpu.matmul.stored_rows import stored_by_row
 from mgx_mlir.passes.lowering.iree import packed, read_back, workgroup_loops
 from mgx_mlir.passes.lowering.iree.equal_results import merge_equal_results
@@ -518,7 +517,7 @@ class ModuleLowering(LoweringContext):
             elif not isinstance(x, Splat) and (not through or x.type.is_static):
                 x = kernel_region.broadcast_operand(self, arg, v) or Leaf(x.type, self.tensor(v))
             if self.options.target == "gpu":
-                x = stored_by_row(self, arg, v) or stored_by_column(self, arg, v) or x
+                x = stored_by_row(self, arg, v) or few_bits.stored_by_column(self, arg, v) or x
             self.bind(arg, packed.operand(self, op, x))
         for inner in body.operations:
             if is_literal(inner):
@@ -588,7 +587,8 @@ class ModuleLowering(LoweringContext):
         """Return the choices and tensors made before a kernel's region."""
         if self.options.target == "gpu" and self.options.regions and not self.in_region:
             plan = split_k.plan(self, op, body)
-            return plan.with_sums(sums_of_parts(self, body))
+            plan = plan.with_matrices(few_bits.matrices(self, body))
+            return plan.with_sums(few_bits.sums_of_parts(self, body))
         return convolution_kernel.plan(self, body) if self.has_vector_kernels(op) else KernelPlan()
 
     def _record_kernel(self, op: ir.Operation, body: ir.Block) -> None:

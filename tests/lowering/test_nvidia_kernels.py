@@ -121,6 +121,9 @@ def test_f32_has_tiles_of_threads_and_4_bit_codes_are_read_as_words() -> None:
     kernels = kernels_of(nodes, {"x": (HALF, [1, 512]), "y": (HALF, [1, 512])}, q=q, s=scales)
     assert any(re.search(r"ld\.global\.nc\.v[24]\.b32", k.text) for k in kernels)
     assert all(k.local == 0 for k in kernels)
+    ports = {"x": (HALF, ["n", 512]), "y": (HALF, ["n", 512])}
+    kernels = kernels_of(nodes, ports, q=q, s=scales)
+    assert sum("mma.sync" in k.text for k in kernels) == 1
 
 
 def test_square_roots_and_quotients_are_rounded() -> None:

@@ -11,10 +11,11 @@ from pathlib import Path
 import numpy as np
 import onnxruntime as ort
 import pytest
+from onnx import TensorProto
 
 import mgx_mlir
 from tests.runtime import cuda_library
-from tests.support.models import parsed
+from tests.support.models import MS, bytes_of, node, parsed
 
 STORED = Path(__file__).parents[1] / "families" / "stored"
 PADDED = "gru_tagger_padded.script.17.dynamic"
@@ -90,6 +91,29 @@ def test_kernels_compute_what_they_should(name: str, folder: Path, tmp_path: Pat
     assert found.shape == wanted.shape
     error = np.abs(found.astype(np.float64) - wanted).max()
     assert error <= limit * np.abs(wanted.astype(np.float64)).max()
+
+
+@pytest.mark.parametrize(("rows", "bits"), [("n", 4), (40, 8)])
+def test_many_rows_by_few_bits(rows: int | str, bits: int, folder: Path, tmp_path: Path) -> None:
+    """Weights are widened ahead of a matmul by matrix instructions: numpy's numbers in f64."""
+    rng, depth, columns = np.random.default_rng(1), 288, 256
+    codes = rng.integers(0, 256, (columns, depth // 32, 4 * bits)).astype(np.uint8)
+    scales = (rng.random((columns, depth // 32)) / 8).astype(np.float16)
+    half = TensorProto.FLOAT16
+    nodes = [node("MatMulNBits", "x q s", "y", domain=MS, K=depth, N=columns, bits=bits,
+                  block_size=32)]  # fmt: skip
+    model = bytes_of(nodes, {"x": (half, [rows, depth])}, {"y": (half, [rows, columns])},
+                     {"q": codes, "s": scales}, ms=1)  # fmt: skip
+    made = tmp_path / "program.mxr"
+    with mgx_mlir.compile(model, "gpu", arch="sm_89") as program:
+        mgx_mlir.save(program, made)
+    x = rng.standard_normal((40, depth)).astype(np.float16)
+    [found] = run(folder, made, {"x": x}, 1)
+    halves = np.stack([codes & 15, codes >> 4], -1) if bits == 4 else codes
+    wide = halves.reshape(columns, -1, 32).astype(np.float64) - (1 << (bits - 1))
+    weights = (wide * scales[..., None]).reshape(columns, depth)
+    wanted = x.astype(np.float64) @ weights.T
+    assert np.abs(found - wanted).max() <= 2e-3 * np.abs(wanted).max()
 
 
 def test_a_loop_that_appends_runs_while_the_device_is_late(folder: Path, tmp_path: Path) -> None:

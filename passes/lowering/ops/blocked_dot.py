@@ -14,7 +14,8 @@ from mgx_mlir.dialects.migraphx.blocked_dot import MIDDLE, BlockedDot
 from mgx_mlir.passes.lowering import index
 from mgx_mlir.passes.lowering.context import LoweringContext
 from mgx_mlir.passes.lowering.expr import Expr
-from mgx_mlir.passes.lowering.gpu.matmul import few_bits
+from mgx_mlir.passes.lowering.gpu.matmul import compilation_info, few_bits
+from mgx_mlir.passes.lowering.gpu.matmul.gemm_shape import DOT, GemmShape
 from mgx_mlir.passes.lowering.ops.linear import contract, rounded
 from mgx_mlir.passes.lowering.ops.quant import half_byte
 from mgx_mlir.passes.lowering.registry import lowers
@@ -30,6 +31,16 @@ def blocked_dot(op: BlockedDot, ins: Sequence[Expr | None], e: LoweringContext) 
     out = TensorType.of(op.out).dtype
     if 0 in (depth, *extents):
         return e.fill(extents, out, 0)
+    matrix = e.plan.matrices.get(op.out)
+    if matrix is not None:
+        kind = TensorType.of(op.input).dtype
+        found = contract(
+            e, e.tensor(row), matrix, extents, dtypes.FLOAT, by_row=True, element=kind
+        )  # fmt: skip
+        rows = e.static_dims(extents[:-1])
+        shape = GemmShape(DOT, kind.name, (rows[-1], columns, depth), batch=tuple(rows[:-1]))
+        compilation_info.give_matmul(e, found, lambda: shape)
+        return rounded(e, found, dtypes.FLOAT, out)
     if isinstance(stored, few_bits.Words | few_bits.Rows):
         return rounded(e, few_bits.matmul(e, op, row, stored, parts), dtypes.FLOAT, out)
     x, codes, scales, *zeros = (e.tensor(v) for v in (row, stored, *parts))
