@@ -324,7 +324,7 @@ def _accepted(group: ir.Operation, rw: Rewriter) -> Replacement:
         few = not is_named(form.queries) and form.queries < rw.options.min_queries
         if few and form.rows is None:
             refusal = no_match("{} queries are few, their rows not contiguous", form.queries)
-        elif _is_wide(group) and not is_named(form.queries) and form.queries < rw.options.min_wide:
+        elif _is_wide(group) and not is_named(form.queries) and form.queries < _least_wide(rw):
             refusal = no_match("{} queries of f32 are few", form.queries)
         elif not rw.options.flash or scale_and_mask(form) is not None:
             return list(group.results)
@@ -335,6 +335,11 @@ def _accepted(group: ir.Operation, rw: Rewriter) -> Replacement:
     rw.keep()  # the built ops are inside of the group
     group.erase()
     return refusal
+
+
+def _least_wide(rw: Rewriter) -> int:
+    """Return the least queries of an attention in f32; parts of the keys fill a GPU, too."""
+    return rw.options.min_wide if rw.options.splits in (0, 1) else 1
 
 
 def _is_wide(group: ir.Operation) -> bool:

@@ -205,11 +205,12 @@ def test_pipelines(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "mgx-split-reduce{split-size=100}" in found
     assert "mgx-rewrite-pooling{rewrite-lrn=true}" in found
     monkeypatch.setenv("MIGRAPHX_FLASH_DECODING_ENABLED", "1")
-    assert "mgx-fuse-attention{splits=-1 flash=true}" in adjusted(GPU, "gpu")
+    assert "mgx-fuse-attention{splits=-1 flash=true min-wide=16}" in adjusted(GPU, "gpu")
     assert not any("splits" in s for s in adjusted(CPU, "cpu"))
     monkeypatch.setenv("MIGRAPHX_FLASH_DECODING_NUM_SPLITS", "4")
     monkeypatch.setenv("MIGRAPHX_FLASH_DECODING_THRESHOLD", "99")
-    assert "mgx-fuse-attention{splits=4 threshold=99 flash=true}" in adjusted(GPU, "gpu")
+    wanted = "mgx-fuse-attention{splits=4 threshold=99 flash=true min-wide=16}"
+    assert wanted in adjusted(GPU, "gpu")
     monkeypatch.setenv("MIGRAPHX_SPLIT_REDUCE_SIZE", "many")
     with pytest.raises(UsageError, match="MIGRAPHX_SPLIT_REDUCE_SIZE expected an integer"):
         adjusted(CPU, "cpu")
