@@ -73,12 +73,12 @@ class KernelPlan:
     gemm_configs: Mapping[ir.Value, GemmConfig] = field(default_factory=lambda: {})
     # partial sums of a matmul whose depth is split
     split_k_sums: Mapping[ir.Value, ir.Value] = field(default_factory=dict[ir.Value, ir.Value])
-    # widened weights of a matmul, [columns, depth]
-    matrices: Mapping[ir.Value, ir.Value] = field(default_factory=dict[ir.Value, ir.Value])
     # bias that the sums of a matmul start from
     first_sums: Mapping[ir.Value, ir.Value] = field(default_factory=dict[ir.Value, ir.Value])
     # result of the matmul that already includes the bias, for the op that adds it
     same: Mapping[ir.Value, ir.Value] = field(default_factory=dict[ir.Value, ir.Value])
+    # widened weights of a matmul, [columns, depth]
+    matrices: Mapping[ir.Value, ir.Value] = field(default_factory=dict[ir.Value, ir.Value])
 
     def with_sums(self, sums: Mapping[ir.Value, ir.Value]) -> KernelPlan:
         """Return the plan with more sums of parts."""

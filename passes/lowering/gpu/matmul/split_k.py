@@ -53,7 +53,7 @@ def plan(e: LoweringContext, kernel: ir.Operation, body: ir.Block) -> KernelPlan
         bias = bias_of(e, kernel, op, gemm, choice)
         if bias is not None:
             first[op.results[0]], same[bias.added] = bias.row, op.results[0]
-    return KernelPlan(padded, configs, sums, first, same)
+    return KernelPlan(padded, configs, sums, first_sums=first, same=same)
 
 
 def deepened(e: LoweringContext, x: Expr, depth: int) -> ir.Value:
