@@ -31,7 +31,7 @@ from mgx_mlir.rewrite.pattern import Pattern, Replacement, Rewriter, no_match, p
 _VIEWS = (
     Multibroadcast, Broadcast, Transpose, Reshape, Slice, Unsqueeze, Squeeze, Contiguous,
 )  # fmt: skip
-_ROWS = (Reshape, Squeeze, Unsqueeze, Contiguous)  # views that keep elements in their order
+_MOVES = (Reshape, Squeeze, Unsqueeze, Contiguous, Transpose)  # views of each element once
 UNIT = 8  # divisor of a block's rows
 GPU_UNIT = 16  # the same where matrix instructions multiply rows
 _LEAST = 1 << 12  # weights; fewer stay in f32
@@ -237,7 +237,7 @@ def _narrow(op: Dot, rw: Rewriter) -> ir.Value:
     """
     views: list[ir.Operation] = []
     owner = op.a.owner
-    while not isinstance(owner, ir.Block) and is_a(owner, _ROWS) and len(owner.operands) == 1:
+    while not isinstance(owner, ir.Block) and is_a(owner, _MOVES) and len(owner.operands) == 1:
         views.append(owner.operation)
         owner = owner.operands[0].owner
     if isinstance(owner, ir.Block) or not is_a(owner, Convert):

@@ -57,6 +57,26 @@ func.func @reshaped(%x: tensor<1x4x16xf16>) -> tensor<1x64xf16> {
 
 // -----
 
+// And behind the transpose of an attention's heads.
+// CHECK-LABEL: @transposed(
+// CHECK: [[T:%.+]] = "migraphx.transpose"(%arg0) {{.*}} : (tensor<1x4x3x16xf16>) -> tensor<1x3x4x16xf16>
+// CHECK: [[X:%.+]] = "migraphx.reshape"([[T]])
+// CHECK: "migraphx.blocked_dot"([[X]], {{.*}}) {{.*}} -> tensor<3x64xf16>
+func.func @transposed(%x: tensor<1x4x3x16xf16>) -> tensor<3x64xf16> {
+  %w = "migraphx.literal"() {value = dense<17> : tensor<64x64xi8>} : () -> tensor<64x64xi8>
+  %s = "migraphx.literal"() {value = dense<0.5> : tensor<64x64xf32>} : () -> tensor<64x64xf32>
+  %0 = "migraphx.convert"(%w) {target_type = f32} : (tensor<64x64xi8>) -> tensor<64x64xf32>
+  %1 = "migraphx.mul"(%0, %s) : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
+  %2 = "migraphx.convert"(%x) {target_type = f32} : (tensor<1x4x3x16xf16>) -> tensor<1x4x3x16xf32>
+  %3 = "migraphx.transpose"(%2) {permutation = array<i64: 0, 2, 1, 3>} : (tensor<1x4x3x16xf32>) -> tensor<1x3x4x16xf32>
+  %4 = "migraphx.reshape"(%3) {dims = array<i64: 3, 64>} : (tensor<1x3x4x16xf32>) -> tensor<3x64xf32>
+  %5 = "migraphx.dot"(%4, %1) : (tensor<3x64xf32>, tensor<64x64xf32>) -> tensor<3x64xf32>
+  %6 = "migraphx.convert"(%5) {target_type = f16, overflow = true} : (tensor<3x64xf32>) -> tensor<3x64xf16>
+  return %6 : tensor<3x64xf16>
+}
+
+// -----
+
 // A result in f32 keeps its wide input.
 // CHECK-LABEL: @widened_result(
 // CHECK: [[X:%.+]] = "migraphx.convert"(%arg0)
