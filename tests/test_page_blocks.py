@@ -60,9 +60,10 @@ OTHERWISE = {
     },
     "tensorflow.md": {0: "tests/driver/test_tf_sessions.py", 1: "tests/driver/test_tf_sessions.py"},
     "text.md": {
-        0: "in a clone", 1: "tests/text/test_models.py", 2: "tests/text/test_grammar.py",
-        3: "tests/text/test_models.py", 4: "tests/text/test_drafts.py",
-        5: "tests/text/test_gguf_models.py", 6: "tests/driver/test_text.py",
+        0: "in a clone", 1: "tests/text/test_models.py", 2: "tests/emulator/test_text.py",
+        3: "tests/text/test_grammar.py", 4: "tests/text/test_models.py",
+        5: "tests/text/test_drafts.py", 6: "tests/text/test_gguf_models.py",
+        7: "tests/driver/test_text.py",
     },
 }  # fmt: skip
 PREAMBLE = """

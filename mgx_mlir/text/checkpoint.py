@@ -144,7 +144,7 @@ def _check_whole(path: Path) -> None:
                             location=str(path), notes=["git lfs pull brings them"])  # fmt: skip
         length = int.from_bytes(head, "little")
         try:
-            row = json.loads(file.read(length)) if len(head) == 8 and 8 + length <= size else None
+            row = json.loads(file.read(length) if len(head) == 8 and 8 + length <= size else b"")
             ends = [int(t["data_offsets"][1]) for n, t in row.items() if n != "__metadata__"]
         except (ValueError, TypeError, KeyError, IndexError, AttributeError):
             raise FileError(f"the file of {size} bytes is cut, or no file of safetensors",

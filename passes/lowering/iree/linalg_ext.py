@@ -223,7 +223,11 @@ def updated(
 
     `into` may be a program's input. info: how GPU threads share the updates.
     """
-    return _scatter(e, [updates, where], into, axes, lambda new, _: new, info, are_unique=True)
+
+    def newest(update: ir.Value, _: ir.Value) -> ir.Value:
+        return update
+
+    return _scatter(e, [updates, where], into, axes, newest, info, are_unique=True)
 
 
 def _scatter(
