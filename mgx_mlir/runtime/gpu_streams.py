@@ -8,6 +8,7 @@ import functools
 import sys
 from collections.abc import Callable
 
+from mgx_mlir.core import forks
 from mgx_mlir.core.errors import UsageError
 from mgx_mlir.runtime.device import Device
 from mgx_mlir.runtime.gpu_calls import call, current
@@ -25,9 +26,17 @@ def priorities(device: Device) -> tuple[int, int]:
     return least.value, greatest.value
 
 
-@functools.lru_cache(maxsize=64)
+_making = forks.lock()
+
+
 def own_stream(device: Device) -> Stream:
     """Return our stream of a device, on which we wait for other libraries' work."""
+    with _making:  # two first callers would make two, and one of them is destroyed while in use
+        return _own_stream(device)
+
+
+@functools.lru_cache(maxsize=64)
+def _own_stream(device: Device) -> Stream:
     return Stream(device)
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import gc
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +17,7 @@ import pytest
 
 import mgx_mlir as migraphx
 from mgx_mlir.core.errors import MgxError, RunError, ShapeError, TargetError, UsageError
+from mgx_mlir.runtime import gpu_streams
 from mgx_mlir.runtime.device import open_device
 from mgx_mlir.runtime.gpu_api import HIP
 from mgx_mlir.runtime.gpu_calls import device_arch
@@ -389,3 +392,28 @@ def test_values_on_the_device_are_not_checked(target: Any) -> None:
     assert np.array_equal(found, x // y)
     with pytest.raises(RunError, match="'y' is a divisor and contains 0"):
         p.run({"x": x, "y": y * 0})
+
+
+def test_threads_that_ask_first_share_a_stream(
+    target: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A stream of a thread that lost the race would be destroyed while it copies."""
+    made: list[Any] = []
+
+    def slowly(device: Any) -> object:
+        made.append(device)
+        time.sleep(0.05)
+        return object()
+
+    monkeypatch.setattr(gpu_streams, "_own_stream", functools.lru_cache(slowly))
+    device, found = target.get_context().device, list[object]()
+    threads = [
+        threading.Thread(target=lambda: found.append(gpu_streams.own_stream(device)))
+        for _ in range(4)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(made) == 1
+    assert len(set(map(id, found))) == 1
