@@ -94,6 +94,9 @@ class TextModel:
         top_p: float = 1.0,
         min_p: float = 0.0,
         repetition_penalty: float = 1.0,
+        frequency_penalty: float = 0.0,
+        presence_penalty: float = 0.0,
+        logit_bias: Mapping[int, float] | None = None,
         stop: str | Sequence[str] | None = (),
         seed: int = 0,
         logprobs: int | None = None,
@@ -105,14 +108,19 @@ class TextModel:
         """Return the request of a prompt (a text, tokens, or messages of a chat).
 
         constraint: a grammar of the answer, such as `Grammar.json(schema)`. Temperature 0 takes the
-        likeliest token. num_beams: sequences that a beam search follows; the other two are its
-        settings, as in transformers. Raises UsageError for wrong values.
+        likeliest token. frequency_penalty, presence_penalty, logit_bias: as OpenAI defines them.
+        num_beams: sequences that a beam search follows; the other two are its settings, as in
+        transformers. Raises UsageError for wrong values.
         """
         beams = Beams(num_beams, length_penalty, early_stopping)
         if beams.count == 1 and beams != Beams(1):
             raise UsageError("length_penalty and early_stopping are settings of a beam search",
                              notes=["give num_beams, 2 or more"])  # fmt: skip
-        sampling = Sampling(temperature, top_k, top_p, min_p, repetition_penalty, seed)
+        sampling = Sampling(
+            temperature, top_k, top_p, min_p, repetition_penalty, seed, frequency_penalty,
+            presence_penalty, {} if logit_bias is None else logit_bias,
+        )  # fmt: skip
+        self._known(list(sampling.logit_bias), "logit_bias")
         stops: tuple[Any, ...] = tuple(stop) if isinstance(stop, list | tuple) else (stop,)
         if stop is None:
             stops = ()
@@ -139,10 +147,10 @@ class TextModel:
             raise UsageError("expected a text, a list of messages, or a list of tokens")
         return self._known(self.tokenizer.chat(plain(rows), **values))
 
-    def _known(self, tokens: list[int]) -> list[int]:
+    def _known(self, tokens: list[int], place: str = "the prompt") -> list[int]:
         if tokens and not 0 <= min(tokens) <= max(tokens) < self.vocabulary:
             wrong = next(x for x in tokens if not 0 <= x < self.vocabulary)
-            raise UsageError(f"the prompt has the token {wrong}, the model has {self.vocabulary}")
+            raise UsageError(f"{place} has the token {wrong}, the model has {self.vocabulary}")
         return tokens
 
     @overload

@@ -82,6 +82,7 @@ class Request:
             "stop strings": any(self.stop),
             "logprobs": self.logprobs is not None,
             "constraint": self.constraint is not None,
+            "frequency_penalty, presence_penalty and logit_bias": self.sampling.biased,
         }
         return [f"beams take no {name}" for name, given in other.items() if given]
 

@@ -5,8 +5,8 @@ position.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, TypeGuard
 
 import numpy as np
@@ -16,6 +16,8 @@ from mgx_mlir.core.errors import UsageError
 
 Floats = NDArray[np.floating]
 _PENALTIES = 0.01, 100.0  # limits of the penalty, beyond which f32 logits may overflow
+_SUBTRACTED = -2.0, 2.0  # OpenAI's limits of both penalties that are subtracted
+_BIASES = -100.0, 100.0  # OpenAI's limits of a bias, which bans a token or leaves no other
 
 
 def is_whole(value: object) -> TypeGuard[int]:
@@ -32,8 +34,9 @@ def is_number(value: object) -> bool:
 class Sampling:
     """Settings of a choice; `temperature` 0 takes the likeliest token.
 
-    Logits are changed in the order of transformers: repetition penalty, temperature, top k, top p,
-    min p. Raises UsageError with all settings that are out of range.
+    Logits are changed in the order of transformers and vLLM: bias, repetition penalty, the other
+    penalties, temperature, top k, top p, min p. Raises UsageError with all settings that are out
+    of range.
     """
 
     temperature: float = 0.0
@@ -42,9 +45,14 @@ class Sampling:
     min_p: float = 0.0
     repetition_penalty: float = 1.0
     seed: int = 0
+    frequency_penalty: float = 0.0  # subtracted for each time that the answer has the token
+    presence_penalty: float = 0.0  # subtracted once if the answer has the token
+    logit_bias: Mapping[int, float] = field(default_factory=dict)  # added, by token
 
     def __post_init__(self) -> None:
         least, most = _PENALTIES
+        low, high = _SUBTRACTED
+        subtracted = f"a number {low:g} to {high:g}"
         rules: tuple[tuple[str, Callable[[Any], bool], Callable[[Any], bool], str], ...] = (
             ("temperature", is_number, lambda x: 0 <= x < math.inf, "a number, 0 or more"),
             ("top_k", is_whole, lambda x: x >= 0, "an integer, 0 (all) or more"),
@@ -53,6 +61,10 @@ class Sampling:
             ("repetition_penalty", is_number, lambda x: least <= x <= most,
              f"a number {least:g} to {most:g}"),
             ("seed", is_whole, lambda x: 0 <= x < 1 << 64, "an integer 0 to 2**64 - 1"),
+            ("frequency_penalty", is_number, lambda x: low <= x <= high, subtracted),
+            ("presence_penalty", is_number, lambda x: low <= x <= high, subtracted),
+            ("logit_bias", lambda x: isinstance(x, Mapping), _are_biases,
+             f"numbers {_BIASES[0]:g} to {_BIASES[1]:g} by token"),
         )  # fmt: skip
         wrong = [
             f"{name} expected {said}, got {getattr(self, name)!r}"
@@ -63,9 +75,22 @@ class Sampling:
             raise UsageError("; ".join(wrong))
 
     @property
+    def biased(self) -> bool:
+        """Return whether OpenAI's penalties, or biases, change logits."""
+        return bool(self.frequency_penalty or self.presence_penalty or self.logit_bias)
+
+    @property
     def greedy(self) -> bool:
         """Return whether the likeliest token is taken."""
         return self.temperature == 0 or self.top_k == 1
+
+
+def _are_biases(rows: Mapping[Any, Any]) -> bool:
+    """Return whether a mapping has biases in range, by tokens."""
+    least, most = _BIASES
+    return all(
+        is_whole(t) and t >= 0 and is_number(b) and least <= b <= most for t, b in rows.items()
+    )
 
 
 def exponentials(seed: int, place: int, count: int) -> NDArray[np.float64]:
@@ -89,6 +114,28 @@ def penalised(logits: Floats, seen: Sequence[int], penalty: float) -> Floats:
     found = logits.copy()
     values = found[places]
     found[places] = np.where(values > 0, values / penalty, values * penalty)
+    return found
+
+
+def biased(logits: Floats, bias: Mapping[int, float]) -> Floats:
+    """Return logits {vocabulary} with a number added for each token that has one."""
+    if not bias:
+        return logits
+    found = logits.copy()
+    found[list(bias)] += np.array(list(bias.values()), found.dtype)
+    return found
+
+
+def counted(logits: Floats, answer: Sequence[int], frequency: float, presence: float) -> Floats:
+    """Return logits {vocabulary} less penalties for tokens of the answer so far.
+
+    OpenAI, API reference: logit - count * frequency - (count > 0) * presence.
+    """
+    if (frequency == 0 and presence == 0) or not len(answer):
+        return logits
+    places, counts = np.unique(np.asarray(answer, np.int64), return_counts=True)
+    found = logits.copy()
+    found[places] -= (counts * frequency + presence).astype(found.dtype)
     return found
 
 
@@ -131,10 +178,12 @@ def choose(
 ) -> int:
     """Return the token for a position of a sequence.
 
-    `logits` are {vocabulary}, `seen` the tokens before, `allowed` a grammar's mask. Raises
-    UsageError if it allows none.
+    `logits` are {vocabulary}, `seen` the tokens before, the last `place` of which are the answer's,
+    `allowed` a grammar's mask. Raises UsageError if it allows none.
     """
-    logits = penalised(logits, seen, s.repetition_penalty)
+    logits = penalised(biased(logits, s.logit_bias), seen, s.repetition_penalty)
+    answer = seen[max(0, len(seen) - place) :]
+    logits = counted(logits, answer, s.frequency_penalty, s.presence_penalty)
     if allowed is not None:
         if not allowed.any():
             raise UsageError("the grammar allows no token here")

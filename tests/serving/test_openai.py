@@ -10,6 +10,7 @@ import re
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -184,6 +185,19 @@ def test_a_seed_repeats_itself(shared: Service) -> None:
     assert len(texts) > 1
 
 
+def test_penalties_and_biases(shared: Service) -> None:
+    more = {"frequency_penalty": 1.5, "presence_penalty": -0.5, "logit_bias": {"3": 2, "5": -100}}
+    sampling = replace(DRAWN, **{**more, "logit_bias": {3: 2, 5: -100}})  # type: ignore[arg-type]
+    want = expected("AAA", 12, sampling)
+    assert want != expected("AAA", 12, DRAWN)
+    _, found = shared.ask(COMPLETIONS, {"prompt": "AAA", **SEEDED, **more})
+    assert found["choices"][0]["text"] == want
+    chat = {"messages": [{"role": "user", "content": "AAA"}], **SEEDED, **more}
+    assert shared.ask(CHAT, chat)[1]["choices"][0]["message"]["content"] == want
+    parts = [e["choices"][0]["delta"].get("content", "") for e in shared.events(CHAT, chat)]
+    assert "".join(parts) == want
+
+
 def test_prompts_and_choices(shared: Service) -> None:
     """Two prompts, one as tokens, three answers to each: the first has the seed itself."""
     row = {"prompt": ["AAA", "D"], "n": 3, "echo": True, **SEEDED}
@@ -277,7 +291,16 @@ WRONG: list[tuple[str, Any, int, str | None, str]] = [
     (COMPLETIONS, {"prompt": "A", "stop": ["A"] * 17}, 400, "stop", "17 strings"),
     (COMPLETIONS, {"prompt": "A", "stop": [1]}, 400, "stop", "expected strings"),
     (COMPLETIONS, {"prompt": "A", "stream": 1}, 400, "stream", "true or false"),
-    (COMPLETIONS, {"prompt": "A", "frequency_penalty": 1}, 400, "frequency_penalty", "supported"),
+    (COMPLETIONS, {"prompt": "A", "frequency_penalty": 3}, 400, "frequency_penalty", "-2 to 2"),
+    (CHAT, {"messages": [{"role": "user", "content": "A"}], "presence_penalty": -3}, 400,
+     "presence_penalty", "-2 to 2"),
+    (COMPLETIONS, {"prompt": "A", "logit_bias": [1]}, 400, "logit_bias", "an object"),
+    (COMPLETIONS, {"prompt": "A", "logit_bias": {"A": 1}}, 400, "logit_bias", "tokens 0 to"),
+    (COMPLETIONS, {"prompt": "A", "logit_bias": {"-1": 1}}, 400, "logit_bias", "tokens 0 to"),
+    (COMPLETIONS, {"prompt": "A", "logit_bias": {str(WORDS): 1}}, 400, "logit_bias", "tokens 0 to"),
+    (COMPLETIONS, {"prompt": "A", "logit_bias": {"9" * 5000: 1}}, 400, "logit_bias", "tokens 0 to"),
+    (COMPLETIONS, {"prompt": "A", "logit_bias": {"0": 101}}, 400, "logit_bias", "-100 to 100"),
+    (COMPLETIONS, {"prompt": "A", "logit_bias": {"0": True}}, 400, "logit_bias", "-100 to 100"),
     (COMPLETIONS, {"prompt": "A", "logprobs": 21}, 400, "logprobs", "0 to 20"),
     (COMPLETIONS, {"prompt": "A", "echo": True, "logprobs": 1}, 400, "echo", "not supported"),
     (COMPLETIONS, {"prompt": "A", "stream_options": {}}, 400, "stream_options", "for streams"),

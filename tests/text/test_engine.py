@@ -23,7 +23,11 @@ def requests(count: int) -> list[Request]:
     return [
         Request(
             rng.integers(0, WORDS, 1 + 3 * i).tolist(), int(rng.integers(1, 20)),
-            Sampling(0.9 * (i % 3), seed=i, repetition_penalty=1 + 0.1 * (i % 2)),
+            Sampling(
+                0.9 * (i % 3), seed=i, repetition_penalty=1 + 0.1 * (i % 2),
+                frequency_penalty=0.6 * (i % 4 == 1), presence_penalty=-1.1 * (i % 4 == 2),
+                logit_bias={i: 2.5, WORDS - 1: -100} if i % 4 > 1 else {},
+            ),
         )
         for i in range(count)
     ]  # fmt: skip

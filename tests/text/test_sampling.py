@@ -61,6 +61,44 @@ def test_a_penalty_counts_a_token_once() -> None:
     assert choose(np.array([-1.0, -2.0], np.float32), s, 0, [0]) == 1
 
 
+def by_openai(s: Sampling, answer: list[int]) -> np.ndarray:
+    """OpenAI's definition, token by token."""
+    return np.array([
+        LOGITS[t] + s.logit_bias.get(t, 0) - answer.count(t) * s.frequency_penalty
+        - (answer.count(t) > 0) * s.presence_penalty
+        for t in range(len(LOGITS))
+    ])  # fmt: skip
+
+
+@pytest.mark.parametrize("frequency", [0, 0.7, -0.3])
+@pytest.mark.parametrize("presence", [0, 2, -2])
+@pytest.mark.parametrize("bias", [{}, {3: 5.0, 0: -100}])
+def test_penalties_and_biases_of_openai(
+    frequency: float, presence: float, bias: dict[int, float]
+) -> None:
+    """Tokens of the prompt do not count, and each of the answer does."""
+    how = {"frequency_penalty": frequency, "presence_penalty": presence, "logit_bias": bias}
+    prompt = [3, 3, 2]
+    for answer in ([], [0], [0, 0, 1], [0, 1, 0, 0, 4]):
+        s = Sampling(**how)  # type: ignore[arg-type]
+        want = by_openai(s, answer)
+        seen, place = prompt + answer, len(answer)
+        assert choose(LOGITS, s, place, seen) == np.argmax(want)
+        allowed = np.arange(5) != np.argmax(want)
+        second = np.argsort(-want, kind="stable")[1]
+        assert choose(LOGITS, s, place, seen, allowed) == second
+        p = np.exp(want) / np.exp(want).sum()
+        drawn = Sampling(1.0, seed=5, **how)  # type: ignore[arg-type]
+        numbers = exponentials(5, place, 5)
+        assert choose(LOGITS, drawn, place, seen) == np.argmax(p / numbers)
+
+
+def test_the_largest_biases_ban_a_token_and_leave_no_other() -> None:
+    only, never = Sampling(1.5, logit_bias={4: 100}), Sampling(1.5, logit_bias={0: -100})
+    assert {choose(LOGITS, only, i) for i in range(200)} == {4}
+    assert 0 not in {choose(LOGITS, never, i) for i in range(200)}
+
+
 def test_a_mask_leaves_what_it_allows() -> None:
     allowed = np.array([0, 0, 1, 1, 0], bool)
     assert choose(LOGITS, Sampling(), 0, allowed=allowed) == 2
@@ -78,5 +116,5 @@ def test_scores() -> None:
 
 def test_all_wrong_settings_are_told() -> None:
     with pytest.raises(UsageError) as found:
-        Sampling(temperature=-1, top_k=-1, top_p=0, min_p=2, repetition_penalty=0, seed=-1)
-    assert str(found.value).count(";") == 5
+        Sampling(-1, -1, 0, 2, 0, -1, 3, -3, {0: 101})
+    assert str(found.value).count(";") == 8

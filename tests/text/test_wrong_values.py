@@ -24,6 +24,9 @@ WRONG = {
     "top_p": (0, 1.1, NAN, "x", None),
     "min_p": (-1, 2, NAN, "x"),
     "repetition_penalty": (0, -1, NAN, 1e300, 1e-300, "x"),
+    "frequency_penalty": (-2.1, 3, NAN, "1", None, True),
+    "presence_penalty": (-2.1, 3, NAN, "1", None, True),
+    "logit_bias": ({-1: 1}, {0: 101}, {0: NAN}, {"0": 1}, {0: "x"}, [(0, 1)], 5, {True: 1}),
     "seed": (-1, 2**64, 1.5, "x", None, True),
     "stop": (5, [5], b"x", [None]),
     "logprobs": (-1, 1.5, "x"),
@@ -39,6 +42,11 @@ def model() -> text.TextModel:
 def test_options(model: text.TextModel, name: str, value: Any) -> None:
     with pytest.raises(UsageError, match=f"^{name} expected [^\n]*, got [^\n]*$"):
         model.generate("A", **{name: value})
+
+
+def test_a_bias_of_a_token_that_the_model_does_not_have(model: text.TextModel) -> None:
+    with pytest.raises(UsageError, match=f"^logit_bias has the token {WORDS}, the model has"):
+        model.generate("A", logit_bias={WORDS: 1})
 
 
 def test_options_that_are_not_there(model: text.TextModel) -> None:

@@ -7,6 +7,8 @@ from typing import Any
 
 from mgx_mlir.integrations.v2.errors import V2Error
 
+_BIAS = 100  # OpenAI's largest bias of a token
+
 
 class ApiError(V2Error):
     """An error answer in OpenAI's form: `param` is the field."""
@@ -76,6 +78,23 @@ class Fields:
         if len(rows) > most:
             raise ApiError(f"'{name}' has {len(rows)} strings, {most} are the most", param=name)
         return tuple(rows)
+
+    def biases(self, name: str, tokens: int) -> dict[int, float]:
+        """Return numbers -100 to 100 by token, of an object whose keys are numbers of tokens."""
+        found = self.take(name, {})
+        if not isinstance(found, dict):
+            raise ApiError(f"'{name}' expected an object, got {shown(found)}", param=name)
+        rows = {}
+        for key, bias in found.items():
+            if not (key.isascii() and key.isdecimal() and len(key) < 20 and int(key) < tokens):
+                raise ApiError(f"'{name}' expected tokens 0 to {tokens - 1}, got {shown(key)}",
+                               param=name)  # fmt: skip
+            right = isinstance(bias, int | float) and not isinstance(bias, bool)
+            if not right or not -_BIAS <= bias <= _BIAS:
+                raise ApiError(f"'{name}' expected numbers -{_BIAS} to {_BIAS}, got {shown(bias)}",
+                               param=name)  # fmt: skip
+            rows[int(key)] = float(bias)
+        return rows
 
     def only(self, name: str, *allowed: Any) -> None:
         """Refuse a field whose value asks for an unsupported feature."""

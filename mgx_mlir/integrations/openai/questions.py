@@ -20,6 +20,7 @@ _STOPS = 16  # strings that end an answer
 _LIKELIEST = 20  # OpenAI's limit of tokens listed per position
 _CHOICES = 128  # OpenAI's limit of answers to one request
 _TEMPERATURE = 2.0  # OpenAI's largest temperature
+_PENALTY = 2.0  # OpenAI's largest penalty of frequency and of presence
 _SHORT = 16  # OpenAI's default of tokens of a completion
 _SEEDS = 1 << 63
 # fields without effect on an answer
@@ -29,9 +30,8 @@ _IGNORED = (
 )  # fmt: skip
 # unsupported fields, with the values that have no effect
 _NEUTRAL: Mapping[str, tuple[Any, ...]] = {
-    "frequency_penalty": (0, 0.0), "presence_penalty": (0, 0.0), "logit_bias": ({},),
     "store": (False,),
-}  # fmt: skip
+}
 _OF_CHAT: Mapping[str, tuple[Any, ...]] = {
     "functions": ([],), "function_call": ("none",), "modalities": (["text"],),
 }  # fmt: skip
@@ -77,6 +77,9 @@ def question(row: Mapping[str, Any], chat: bool, model: TextModel, name: str) ->
         fields.number("min_p", 0.0, 0, 1),
         fields.number("repetition_penalty", 1.0, 0.01, 100),
         _seed(fields),
+        fields.number("frequency_penalty", 0.0, -_PENALTY, _PENALTY),
+        fields.number("presence_penalty", 0.0, -_PENALTY, _PENALTY),
+        fields.biases("logit_bias", model.vocabulary),
     )
     n = fields.integer("n", 1, 1, _CHOICES)
     stop = fields.texts("stop", _STOPS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 import time
@@ -23,6 +24,17 @@ def share(text: str) -> float:
     found = tolerance(text)
     if found > 1:
         raise ValueError("a number from 0 to 1")
+    return found
+
+
+def penalty(text: str) -> float:
+    """Parse a number from -2 to 2. ValueError for anything else."""
+    try:
+        found = float(text)
+    except ValueError:
+        found = math.nan
+    if not -2 <= found <= 2:
+        raise ValueError("a number from -2 to 2")
     return found
 
 
@@ -65,6 +77,10 @@ SAMPLING = (
            "0)", "P", parse=share, group="Answer"),
     Option(("--repetition-penalty",), "divide the scores of tokens that occurred (default 1)", "R",
            parse=positive, group="Answer"),
+    Option(("--frequency-penalty",), "subtract from a token's score for each time that the answer "
+           "has it, -2 to 2 (default 0)", "R", parse=penalty, group="Answer"),
+    Option(("--presence-penalty",), "subtract once from scores of tokens that the answer has, -2 "
+           "to 2 (default 0)", "R", parse=penalty, group="Answer"),
     Option(("--stop",), "texts before which an answer ends", "TEXT...", "greedy", group="Answer"),
     Option(("--json-schema",), "a file: the answer is JSON by its schema; - is any object", "FILE",
            group="Answer"),
@@ -76,7 +92,10 @@ SAMPLING = (
                         "tokens"), "N",
            parse=number(0), group="Answer"),
 )  # fmt: skip
-_NAMES = ("max_new_tokens", "temperature", "top_k", "top_p", "min_p", "repetition_penalty", "seed")
+_NAMES = (
+    "max_new_tokens", "temperature", "top_k", "top_p", "min_p", "repetition_penalty",
+    "frequency_penalty", "presence_penalty", "seed",
+)  # fmt: skip
 
 
 def loaded(args: Arguments, path: str | None, slots: int = 1) -> TextModel:
