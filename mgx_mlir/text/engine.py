@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from mgx_mlir.core.errors import UsageError
 from mgx_mlir.text.beams import BeamSearch, moves
 from mgx_mlir.text.drafts import Drafter
-from mgx_mlir.text.requests import Handle, Piece, Request
+from mgx_mlir.text.requests import Handle, Piece, Request, Top
 from mgx_mlir.text.sampling import choose, likeliest, log_softmax
 from mgx_mlir.text.stops import Stops
 
@@ -34,6 +34,10 @@ class Decoder(Protocol):
 
     def prefill(self, slot: int, tokens: Sequence[int], start: int) -> NDArray[Any]:
         """Write tokens at rows from `start` on; return the logits {vocabulary} after the last."""
+        ...
+
+    def scores(self, slot: int, tokens: Sequence[int], start: int) -> NDArray[Any]:
+        """Write tokens as `prefill` does; return the logits {tokens, vocabulary} after each."""
         ...
 
     def decode(self, tokens: Sequence[Sequence[int]], starts: Sequence[int]) -> NDArray[Any]:
@@ -325,8 +329,8 @@ class Engine:
 
     def _place(self, running: Running) -> int:
         """Assign a free slot to a request; return how many rows of its prompt are cached there."""
-        # the last token is always computed, because its logits are needed
-        prompt = running.tokens[:-1]
+        # the last token is always computed, because its logits are needed; for scores all are
+        prompt = [] if running.request.score_prompt else running.tokens[:-1]
         common = [_common(slot.tokens, prompt) for slot in self._slots]
         free = [i for i, slot in enumerate(self._slots) if slot.running is None]
         best = max(range(len(common)), key=common.__getitem__)
@@ -357,7 +361,13 @@ class Engine:
         slot = self._slots[at]
         done = len(slot.tokens)
         chunk = running.tokens[done : done + self.chunk]
-        logits = self.decoder.prefill(at, chunk, done)
+        if running.request.score_prompt:
+            rows = self.decoder.scores(at, chunk, done)
+            for token, row in zip(running.tokens[done + 1 :], rows, strict=False):
+                running.handle.prompt_scores.append(_scored(running.request, token, row))
+            logits = rows[-1]
+        else:
+            logits = self.decoder.prefill(at, chunk, done)
         slot.tokens += chunk
         self.prompt_tokens += len(chunk)
         if len(slot.tokens) < len(running.tokens):
@@ -431,18 +441,17 @@ class Engine:
         token = choose(logits, request.sampling, place, running.tokens, allowed)
         if grammar is not None:
             grammar.accept(token)
-        logprob, top = None, ()
+        scored = None, ()
         if request.logprobs is not None:
-            scores = log_softmax(logits)
-            logprob, top = float(scores[token]), tuple(likeliest(scores, request.logprobs))
-        self._append(running, token, logprob, top)
+            scored = _scored(request, token, logits)
+        self._append(running, token, *scored)
 
     def _append(
         self,
         running: Running,
         token: int,
         logprob: float | None = None,
-        top: tuple[tuple[int, float], ...] = (),
+        top: Top = (),
     ) -> None:
         """Append a token to the answer, with its text; end the answer where it ends."""
         request, handle, grammar = running.request, running.handle, running.following
@@ -537,6 +546,12 @@ class Engine:
         slot.running, slot.used = None, self._clock
         if reason == "error":
             slot.tokens = []  # a failed run may have written any row
+
+
+def _scored(request: Request, token: int, logits: NDArray[Any]) -> tuple[float, Top]:
+    """Return the log-probability of a token, and the likeliest tokens that a request lists."""
+    scores = log_softmax(logits)
+    return float(scores[token]), tuple(likeliest(scores, request.logprobs or 0))
 
 
 def _common(a: Sequence[int], b: Sequence[int]) -> int:

@@ -11,6 +11,15 @@ from mgx_mlir.core.errors import UsageError
 Message = Mapping[str, Any]
 
 
+def of_template(messages: Sequence[Message], template: str | None) -> list[Message]:
+    """Return messages with the role `system` in place of `developer`, if a template has no such
+    role.
+    """
+    if template is not None and "developer" in template:
+        return list(messages)
+    return [{**m, "role": "system"} if m.get("role") == "developer" else m for m in messages]
+
+
 def plain(messages: Sequence[object]) -> list[dict[str, Any]]:
     """Return messages whose content is one text, and whose calls have objects as arguments.
 

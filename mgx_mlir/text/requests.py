@@ -54,6 +54,7 @@ class Request:
     stop_tokens: frozenset[int] | None = None  # None: those of the model
     logprobs: int | None = None  # number of likeliest tokens to list per position; None: no scores
     constraint: Constraint | None = None
+    score_prompt: bool = False  # `logprobs` are listed for the prompt's tokens, too
     beams: Beams | None = None  # None: one sequence is followed, token by token
 
     def __post_init__(self) -> None:
@@ -66,6 +67,8 @@ class Request:
         if self.logprobs is not None and not (is_whole(self.logprobs) and self.logprobs >= 0):
             problems.append("logprobs expected an integer, 0 or more, or None, got "
                             f"{self.logprobs!r}")  # fmt: skip
+        if self.score_prompt and self.logprobs is None:
+            problems.append("score_prompt expected a number of logprobs, got None")
         if not all(isinstance(s, str) for s in self.stop):
             problems.append(f"stop expected strings, got {self.stop!r}")
         if self.constraint is not None and not hasattr(self.constraint, "begin"):
@@ -87,6 +90,9 @@ class Request:
         return [f"beams take no {name}" for name, given in other.items() if given]
 
 
+Top = tuple[tuple[int, float], ...]  # likeliest tokens and their log-probabilities, best first
+
+
 @dataclass(frozen=True)
 class Piece:
     """One token of an answer.
@@ -97,7 +103,7 @@ class Piece:
     token: int
     text: str
     logprob: float | None = None  # natural logarithm, by the model's own distribution
-    top: tuple[tuple[int, float], ...] = ()
+    top: Top = ()
     finish_reason: str | None = None  # the last piece has one: "stop", "length"
 
 
@@ -111,6 +117,8 @@ class Handle(Iterator[Piece]):
         self.request = request
         self.prompt_tokens = len(request.tokens)
         self.cached_tokens = 0  # prompt tokens found in the cache
+        # scores of the prompt's tokens from the second on, for a request with `score_prompt`
+        self.prompt_scores: list[tuple[float, Top]] = []
         self.tokens: list[int] = []
         self.finish_reason: str | None = None  # "stop", "length", "cancelled", "error"
         self.error: BaseException | None = None

@@ -142,6 +142,16 @@ class Tokenizer:
         except Exception as e:  # templates can raise any exception
             raise UsageError(f"the template refuses the messages: {e}") from e
 
+    def template_values(self) -> frozenset[str]:
+        """Return the names of values that the template reads; none without a template."""
+        if self.template is None:
+            return frozenset()
+        found = imported("jinja2.meta").find_undeclared_variables
+        try:
+            return frozenset(found(_environment().parse(self.template)))
+        except Exception as e:  # templates can raise any exception
+            raise UsageError(f"the template cannot be read: {e}") from e
+
     def stream(self) -> TextStream:
         """Return an incremental decoder of tokens."""
         return TextStream(self)

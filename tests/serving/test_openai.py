@@ -200,7 +200,7 @@ def test_penalties_and_biases(shared: Service) -> None:
 
 def test_prompts_and_choices(shared: Service) -> None:
     """Two prompts, one as tokens, three answers to each: the first has the seed itself."""
-    row = {"prompt": ["AAA", "D"], "n": 3, "echo": True, **SEEDED}
+    row = {"prompt": ["AAA", "D"], "n": 3, "best_of": 3, "echo": True, **SEEDED}
     _, found = shared.ask(COMPLETIONS, row)
     texts = [c["text"] for c in found["choices"]]
     assert [c["index"] for c in found["choices"]] == list(range(6))
@@ -267,6 +267,49 @@ def test_log_probabilities(shared: Service) -> None:
     ] == listed
 
 
+def test_scores_of_a_prompt(shared: Service) -> None:
+    """The tool lm-evaluation-harness reads them."""
+    row = {"prompt": ["ABCA", [3, 4]], "echo": True, "logprobs": 2, **GREEDY, "max_tokens": 3}
+    status, found = shared.ask(COMPLETIONS, row)
+    assert status == 200, found
+    for choice, prompt in zip(found["choices"], ("ABCA", "DE"), strict=True):
+        scores = choice["logprobs"]
+        assert "".join(scores["tokens"]) == choice["text"] == prompt + expected(prompt, 3)
+        assert scores["text_offset"] == list(range(len(prompt) + 3))
+        assert scores["token_logprobs"][0] is scores["top_logprobs"][0] is None
+        for i in range(1, len(prompt)):
+            logits = Fake(1).prefill(0, Tokenizer().encode(prompt[:i]), 0).astype(float)
+            want = logits - np.log(np.exp(logits).sum())
+            assert scores["token_logprobs"][i] == pytest.approx(want[ord(prompt[i]) - ord("A")])
+            best = max(scores["top_logprobs"][i], key=scores["top_logprobs"][i].__getitem__)
+            assert best == Tokenizer().decode([int(np.argmax(want))])
+
+
+def test_ends_of_an_answer(shared: Service) -> None:
+    """Fields of vLLM: its benchmarks ignore the end of an answer."""
+    row = {"prompt": "AAA", "logit_bias": {str(END): 100}, "temperature": 0, "max_tokens": 5}
+    _, found = shared.ask(COMPLETIONS, row)
+    assert found["choices"][0]["finish_reason"] == "stop"
+    assert found["usage"]["completion_tokens"] == 1
+    _, found = shared.ask(COMPLETIONS, {**row, "ignore_eos": True})
+    assert found["choices"][0]["finish_reason"] == "length"
+    assert found["usage"]["completion_tokens"] == 5
+    text = expected("AAA", 12)
+    more = {"prompt": "AAA", "stop_token_ids": [ord(text[4]) - ord("A")], "logprobs": 0}
+    _, found = shared.ask(COMPLETIONS, {**GREEDY, **more})
+    [choice] = found["choices"]
+    assert (choice["text"], choice["finish_reason"]) == (text[: text.index(text[4])], "stop")
+    assert "".join(choice["logprobs"]["tokens"]) == choice["text"]
+
+
+def test_values_of_the_template(shared: Service) -> None:
+    chat = {"messages": [{"role": "developer", "content": "AA"}], **GREEDY}
+    more = {"chat_template_kwargs": {"thinking": "A"}, "reasoning_effort": "low"}
+    status, found = shared.ask(CHAT, {**chat, **more})
+    assert status == 200, found
+    assert found["choices"][0]["message"]["content"] == expected("AAA", 12)
+
+
 WRONG: list[tuple[str, Any, int, str | None, str]] = [
     (COMPLETIONS, b"{", 400, None, "no JSON"),
     (COMPLETIONS, b"[]", 400, None, "expected an object"),
@@ -302,7 +345,17 @@ WRONG: list[tuple[str, Any, int, str | None, str]] = [
     (COMPLETIONS, {"prompt": "A", "logit_bias": {"0": 101}}, 400, "logit_bias", "-100 to 100"),
     (COMPLETIONS, {"prompt": "A", "logit_bias": {"0": True}}, 400, "logit_bias", "-100 to 100"),
     (COMPLETIONS, {"prompt": "A", "logprobs": 21}, 400, "logprobs", "0 to 20"),
-    (COMPLETIONS, {"prompt": "A", "echo": True, "logprobs": 1}, 400, "echo", "not supported"),
+    (COMPLETIONS, {"prompt": "A", "echo": True, "logprobs": 1, "stream": True}, 400, "echo",
+     "not supported in a stream"),
+    (COMPLETIONS, {"prompt": "A", "best_of": 2}, 400, "best_of", "expected 1"),
+    (COMPLETIONS, {"prompt": "A", "stop_token_ids": [WORDS]}, 400, "stop_token_ids", "tokens 0 to"),
+    (CHAT, {"messages": [{"role": "user", "content": "A"}], "functions": [{}]}, 400, "functions",
+     "use 'tools'"),
+    (CHAT, {"messages": [{"role": "user", "content": "A"}], "chat_template_kwargs": {"odd": 1}},
+     400, "chat_template_kwargs", "does not read 'odd'"),
+    (CHAT, {"messages": [{"role": "user", "content": "A"}], "chat_template_kwargs": {"tools": 1}},
+     400, "chat_template_kwargs", "does not read 'tools'"),
+    ("/chat/completions", {}, 404, None, "expected one of /v1/completions, /v1/chat/completions"),
     (COMPLETIONS, {"prompt": "A", "stream_options": {}}, 400, "stream_options", "for streams"),
     (COMPLETIONS, {"prompt": "A", "odd": 1}, 400, "odd", "unknown fields: 'odd'"),
     (CHAT, {"messages": []}, 400, "messages", "not empty"),

@@ -34,6 +34,10 @@ class Fake:
         self.computed.append(("prefill", len(tokens)))
         return self.logits(slot, start + len(tokens))
 
+    def scores(self, slot: int, tokens: Sequence[int], start: int) -> np.ndarray:
+        self.prefill(slot, tokens, start)
+        return np.array([self.logits(slot, start + 1 + i) for i in range(len(tokens))])
+
     def decode(self, tokens: Sequence[Sequence[int]], starts: Sequence[int]) -> np.ndarray:
         found = []
         for slot, (row, start) in enumerate(zip(tokens, starts, strict=True)):
@@ -78,6 +82,9 @@ class Tokenizer:
     def piece(self, token: int) -> str:
         return self.letters[token : token + 1]
 
+    def template_values(self) -> frozenset[str]:
+        return frozenset({"messages", "tools", "thinking", "reasoning_effort"})
+
     def special_token(self, text: str) -> int | None:
         return None
 
@@ -94,8 +101,10 @@ class Tokenizer:
              "model": {"type": "BPE", "vocab": words, "merges": []}}
         )  # fmt: skip
 
-    def chat(self, messages: Sequence[Mapping[str, Any]], **_: Any) -> list[int]:
-        return self.encode("".join(m["content"] for m in messages))
+    def chat(
+        self, messages: Sequence[Mapping[str, Any]], thinking: str = "", **_: Any
+    ) -> list[int]:
+        return self.encode("".join(m["content"] for m in messages) + thinking)
 
     def stream(self) -> Letters:
         return Letters(self.letters)

@@ -122,6 +122,27 @@ def test_scores_are_those_of_the_model() -> None:
         assert [t for t, _ in piece.top] == np.argsort(-want)[:3].tolist()
 
 
+def test_scores_of_a_prompt() -> None:
+    """In chunks of four, beside another answer, and though the cache has the prompt."""
+    prompt = [3, 4, 9, 1, 0, 7, 7, 2, 5]
+    with engine() as e:
+        other = e.submit(Request([1], 9))
+        next(other)
+        for _ in range(2):
+            handle = e.submit(Request(prompt, 3, logprobs=2, score_prompt=True))
+            assert [p.token for p in handle] == alone(handle.request)
+            assert handle.cached_tokens == 0
+            assert len(handle.prompt_scores) == 8
+            for i, (logprob, top) in enumerate(handle.prompt_scores, 1):
+                logits = Fake(1).prefill(0, prompt[:i], 0).astype(float)
+                want = logits - np.log(np.exp(logits).sum())
+                assert logprob == pytest.approx(want[prompt[i]])
+                assert [t for t, _ in top] == np.argsort(-want)[:2].tolist()
+        assert [p.token for p in other] == alone(other.request)[1:]
+    with pytest.raises(UsageError, match="score_prompt expected a number of logprobs"):
+        Request([1], score_prompt=True)
+
+
 def test_cancelled_answers_leave() -> None:
     with engine() as e:
         running, kept = e.submit(Request([1], 30)), e.submit(Request([2], 5))

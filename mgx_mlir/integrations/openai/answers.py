@@ -100,8 +100,11 @@ class Writer:
         rows = []
         for c in choices:
             text = "".join(c.texts)
+            pieces, start = c.shown, len(c.begin)
+            if c.handle.request.score_prompt:
+                pieces, start = [*_prompt_pieces(c.handle), *pieces], 0
             row = {"index": c.index, "finish_reason": c.finish_reason,
-                   "logprobs": self._scores(c.shown, len(c.begin))}  # fmt: skip
+                   "logprobs": self._scores(pieces, start)}  # fmt: skip
             if chat:
                 message = {"role": "assistant", "content": text, "refusal": None}
                 if c.calls:
@@ -184,7 +187,8 @@ class Writer:
         at = [start + sum(map(len, texts[:i])) for i in range(len(texts))]
         return {
             "tokens": texts, "token_logprobs": [p.logprob for p in pieces], "text_offset": at,
-            "top_logprobs": [{self._text(t): s for t, s in reversed(p.top)} for p in pieces],
+            "top_logprobs": [None if p.logprob is None else
+                             {self._text(t): s for t, s in reversed(p.top)} for p in pieces],
         }  # fmt: skip
 
     def _of_chat(self, piece: Piece) -> dict[str, Any]:
@@ -198,6 +202,13 @@ class Writer:
 
     def _text(self, token: int) -> str:
         return self._tokenizer.piece(token)
+
+
+def _prompt_pieces(handle: Handle) -> list[Piece]:
+    """Return a prompt's tokens with their scores; the first has none."""
+    first, *others = handle.request.tokens
+    scored = zip(others, handle.prompt_scores, strict=True)
+    return [Piece(first, ""), *(Piece(t, "", logprob, top) for t, (logprob, top) in scored)]
 
 
 def error_body(error: V2Error) -> bytes:

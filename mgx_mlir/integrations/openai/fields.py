@@ -96,10 +96,14 @@ class Fields:
             rows[int(key)] = float(bias)
         return rows
 
-    def only(self, name: str, *allowed: Any) -> None:
-        """Refuse a field whose value asks for an unsupported feature."""
+    def only(self, name: str, *allowed: Any, instead: str | None = None) -> None:
+        """Refuse a field whose value asks for an unsupported feature; instead: a field that does
+        the same.
+        """
         found = self.take(name)
         if found is not None and found not in allowed:
+            if instead is not None:
+                raise ApiError(f"'{name}' is not supported, use '{instead}'", param=name)
             said = " or ".join(shown(x) for x in allowed)
             raise ApiError(f"'{name}' {shown(found)} is not supported, expected {said}", param=name)
 

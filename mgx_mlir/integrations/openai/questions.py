@@ -10,7 +10,7 @@ from typing import Any
 from mgx_mlir.core.errors import MgxError
 from mgx_mlir.integrations.openai.fields import ApiError, Fields, shown
 from mgx_mlir.integrations.openai.forms import format_field, of_caller, tool_fields
-from mgx_mlir.text.messages import plain
+from mgx_mlir.text.messages import of_template, plain
 from mgx_mlir.text.model import TextModel
 from mgx_mlir.text.requests import Constraint, Request
 from mgx_mlir.text.sampling import Sampling
@@ -35,6 +35,7 @@ _NEUTRAL: Mapping[str, tuple[Any, ...]] = {
 _OF_CHAT: Mapping[str, tuple[Any, ...]] = {
     "functions": ([],), "function_call": ("none",), "modalities": (["text"],),
 }  # fmt: skip
+_GIVEN = ("messages", "tools", "add_generation_prompt")  # values that the server gives templates
 
 
 @dataclass(frozen=True)
@@ -82,7 +83,10 @@ def question(row: Mapping[str, Any], chat: bool, model: TextModel, name: str) ->
         fields.biases("logit_bias", model.vocabulary),
     )
     n = fields.integer("n", 1, 1, _CHOICES)
+    if not chat:
+        fields.only("best_of", n)
     stop = fields.texts("stop", _STOPS)
+    ends = _stop_tokens(fields, model)
     stream = fields.flag("stream")
     usage = _usage(fields, stream)
     most = _most(fields, chat)
@@ -97,10 +101,15 @@ def question(row: Mapping[str, Any], chat: bool, model: TextModel, name: str) ->
                 "answer", param="messages" if chat else "prompt", code="context_length_exceeded",
             )  # fmt: skip
         room = model.max_length - len(tokens)
-        one = Request(tokens, min(most or room, room), sampling, stop, logprobs=logprobs,
-                      constraint=asked_for.constraint)  # fmt: skip
+        one = Request(
+            tokens, min(most or room, room), sampling, stop, ends, logprobs=logprobs,
+            constraint=asked_for.constraint,
+            score_prompt=logprobs is not None and bool(asked_for.echo),
+        )  # fmt: skip
         requests += [replace(one, sampling=replace(sampling, seed=(sampling.seed + i) % _SEEDS))
                      for i in range(n)]  # fmt: skip
+    if stream and requests[0].score_prompt:
+        raise ApiError("'echo' with 'logprobs' is not supported in a stream", param="echo")
     echoes = tuple(text for text in asked_for.echo for _ in range(n))
     return Question(
         chat, name, tuple(requests), len(prompts), stream, usage, echoes, asked_for.calls
@@ -111,6 +120,19 @@ def _seed(fields: Fields) -> int:
     """Return the seed of a request, drawn if it states none."""
     found = fields.integer("seed", None, -_SEEDS, _SEEDS - 1)
     return secrets.randbelow(_SEEDS) if found is None else found % _SEEDS
+
+
+def _stop_tokens(fields: Fields, model: TextModel) -> frozenset[int] | None:
+    """Return the tokens that end an answer, by vLLM's fields; None: those of the model."""
+    ignored = fields.flag("ignore_eos")
+    more = fields.take("stop_token_ids", [])
+    size = model.vocabulary
+    if not isinstance(more, list) or not all(type(x) is int and 0 <= x < size for x in more):
+        raise ApiError(f"'stop_token_ids' expected tokens 0 to {size - 1}, got {shown(more)}",
+                       param="stop_token_ids")  # fmt: skip
+    if not ignored and not more:
+        return None
+    return frozenset(more) | (frozenset() if ignored else model.stop_tokens)
 
 
 def _usage(fields: Fields, stream: bool) -> bool:
@@ -149,11 +171,8 @@ class RequestFields:
 
 def _completion(fields: Fields, model: TextModel) -> RequestFields:
     fields.only("suffix", "")
-    fields.only("best_of", 1)
     logprobs = fields.integer("logprobs", None, 0, _LIKELIEST)
     echo = fields.flag("echo")
-    if echo and logprobs is not None:
-        raise ApiError("'echo' with 'logprobs' is not supported", param="echo")
     given = fields.take("prompt")
     if given is None:
         raise ApiError("expected a 'prompt'", param="prompt")
@@ -186,7 +205,7 @@ def _tokens(value: Any, model: TextModel) -> Sequence[int]:
 
 def _chat(fields: Fields, model: TextModel) -> RequestFields:
     for field, allowed in _OF_CHAT.items():
-        fields.only(field, *allowed)
+        fields.only(field, *allowed, instead="tools" if field.startswith("function") else None)
     logprobs = fields.flag("logprobs")
     count = fields.integer("top_logprobs", 0, 0, _LIKELIEST)
     if count and not logprobs:
@@ -198,9 +217,11 @@ def _chat(fields: Fields, model: TextModel) -> RequestFields:
     form = format_field(fields)
     if form is not None and calls is not None:
         raise ApiError("'response_format' with 'tools' is not supported", param="response_format")
-    values = {"tools": tools} if tools else {}
+    values = _template_values(fields, model)
+    if tools:
+        values["tools"] = tools
     try:
-        tokens = model.tokens(plain(given), **values)
+        tokens = model.tokens(of_template(plain(given), model.tokenizer.template), **values)
     except MgxError as e:
         raise ApiError(str(e), param="messages") from e
     constraint = None
@@ -208,3 +229,22 @@ def _chat(fields: Fields, model: TextModel) -> RequestFields:
         param = "tools" if form is None else "response_format"
         constraint = of_caller(param, lambda: model.grammars.bound(found))
     return RequestFields([tokens], count if logprobs else None, constraint=constraint, calls=calls)
+
+
+def _template_values(fields: Fields, model: TextModel) -> dict[str, Any]:
+    """Return values for the template, such as Qwen's `enable_thinking`, which it must read."""
+    given = fields.take("chat_template_kwargs", {})
+    effort = fields.take("reasoning_effort")
+    if not isinstance(given, dict):
+        raise ApiError(f"'chat_template_kwargs' expected an object, got {shown(given)}",
+                       param="chat_template_kwargs")  # fmt: skip
+    place = "chat_template_kwargs"
+    if effort is not None:
+        given = {**given, "reasoning_effort": effort}
+    if given:
+        known = of_caller("messages", model.tokenizer.template_values) - {*_GIVEN}
+        for name in given:
+            if name not in known:
+                raise ApiError(f"the model's template does not read {shown(name)}",
+                               param=name if name == "reasoning_effort" else place)  # fmt: skip
+    return given

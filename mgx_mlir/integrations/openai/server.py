@@ -106,7 +106,8 @@ class TextServer(Front):
     def _of_server(self, method: str, path: str) -> Response:
         known = path.removeprefix("/v1/models/") if path.startswith("/v1/models/") else None
         if path not in ("/health", "/v1/models") and not known:
-            raise V2Error(f"unknown path '{path[:200]}'", 404)
+            known_paths = ", ".join((*_POST, "/v1/models", "/health"))
+            raise V2Error(f"unknown path '{path[:200]}', expected one of {known_paths}", 404)
         if method not in ("GET", "HEAD"):
             raise V2Error(f"expected GET, got {method}", 405)
         if path == "/health":
@@ -149,7 +150,9 @@ class TextServer(Front):
 
     async def _events(self, asked: Question) -> AsyncGenerator[bytes, None]:
         """Yield nothing once, then the events of a stream, or the one answer."""
-        writer = Writer(asked, self.model.tokenizer, self.model.stop_tokens)
+        own = asked.requests[0].stop_tokens
+        ends = self.model.stop_tokens if own is None else own
+        writer = Writer(asked, self.model.tokenizer, ends)
         choices: list[Choice] = []
         try:
             yield b""
@@ -167,7 +170,7 @@ class TextServer(Front):
                     elif asked.stream:
                         yield writer.piece(choice, piece)
                     else:
-                        choice.add(piece, self.model.stop_tokens)
+                        choice.add(piece, ends)
             yield writer.end(choices) if asked.stream else writer.whole(choices)
         except Exception as e:
             if not asked.stream:
