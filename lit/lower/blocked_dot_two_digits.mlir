@@ -4,24 +4,24 @@
 // RUN: mgx-opt %s --mgx-fuse-pointwise-reduce --mgx-lower-to-linalg='arch=znver4 row-bits=8' | filecheck %s --check-prefix=BYTE
 // RUN: mgx-opt %s --mgx-fuse-pointwise-reduce --mgx-lower-to-linalg=arch=haswell | filecheck %s --check-prefix=EXACT
 
-// Panels have two registers of columns; four rows, two digits each, meet the codes of four rows.
+// Panels have two registers of columns; three rows, two digits each, meet the codes of four rows.
 // VNNI-LABEL: @main(
 // VNNI: "flow.executable"
 // VNNI: vector.reduction <maxsi>
 // VNNI-COUNT-4: arith.trunci {{.*}} : vector<16xi32> to vector<16xi8>
 // VNNI: "flow.executable"
 // VNNI: vector.transfer_read {{.*}} : tensor<17x64x32xi32>, vector<16xi32>
-// VNNI-COUNT-16: vpdpbusd.512
+// VNNI-COUNT-12: vpdpbusd.512
 // VNNI-NOT: fma
 // VNNI: arith.shli
 // VNNI: return
-// With 8 bits a row has one digit, and six rows meet the codes of four rows.
+// With 8 bits a row has one digit, and five rows meet the codes of four rows.
 // BYTE-LABEL: @main(
 // BYTE: "flow.executable"
 // BYTE-COUNT-2: arith.trunci {{.*}} : vector<16xi32> to vector<16xi8>
 // BYTE-NOT: arith.trunci {{.*}}xi8>
 // BYTE: "flow.executable"
-// BYTE-COUNT-12: vpdpbusd.512
+// BYTE-COUNT-10: vpdpbusd.512
 // BYTE-NOT: arith.shli
 // BYTE: return
 // EXACT-LABEL: @main(

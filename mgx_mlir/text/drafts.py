@@ -66,9 +66,10 @@ class DraftModel:
         )
         same = min(same, len(tokens) - 1)  # the last token is always computed, for its logits
         self._rows[slot] = []  # until its rows are written
-        for at in range(same, len(tokens), _CHUNK):
-            logits = self._decoder.prefill(slot, tokens[at : at + _CHUNK], at)
-        found = [int(np.argmax(logits))]
+        last = range(same, len(tokens), _CHUNK)[-1]
+        for at in range(same, last, _CHUNK):
+            self._decoder.write(slot, tokens[at : at + _CHUNK], at)
+        found = [int(np.argmax(self._decoder.prefill(slot, tokens[last:], last)))]
         while len(found) < most:
             at = len(tokens) + len(found) - 1
             found.append(int(np.argmax(self._decoder.prefill(slot, found[-1:], at))))

@@ -32,6 +32,10 @@ class Decoder(Protocol):
     slots: int
     rows: int
 
+    def write(self, slot: int, tokens: Sequence[int], start: int) -> None:
+        """Write tokens at rows from `start` on."""
+        ...
+
     def prefill(self, slot: int, tokens: Sequence[int], start: int) -> NDArray[Any]:
         """Write tokens at rows from `start` on; return the logits {vocabulary} after the last."""
         ...
@@ -361,16 +365,19 @@ class Engine:
         slot = self._slots[at]
         done = len(slot.tokens)
         chunk = running.tokens[done : done + self.chunk]
+        ends, logits = done + len(chunk) == len(running.tokens), None
         if running.request.score_prompt:
             rows = self.decoder.scores(at, chunk, done)
             for token, row in zip(running.tokens[done + 1 :], rows, strict=False):
                 running.handle.prompt_scores.append(_scored(running.request, token, row))
             logits = rows[-1]
-        else:
+        elif ends:
             logits = self.decoder.prefill(at, chunk, done)
+        else:
+            self.decoder.write(at, chunk, done)
         slot.tokens += chunk
         self.prompt_tokens += len(chunk)
-        if len(slot.tokens) < len(running.tokens):
+        if not ends or logits is None:
             return
         self._filling.popleft()
         self._join(running)

@@ -149,6 +149,10 @@ class OnnxDecoder(SlotDecoder):
         make = slots_of if self._stays else HostSlots
         super().__init__(make(program, pairs, dims, _dtype(first)))
 
+    def write(self, slot: int, tokens: Sequence[int], start: int) -> None:
+        """Write tokens at rows from `start` on."""
+        self.scores(slot, tokens, start)
+
     def prefill(self, slot: int, tokens: Sequence[int], start: int) -> NDArray[Any]:
         """Write tokens at rows from `start` on; return the logits {vocabulary} after the last."""
         return self.scores(slot, tokens, start)[-1]

@@ -113,6 +113,13 @@ class ProgramDecoder(SlotDecoder):
         self._bind = binder(program)
         self._steps: dict[tuple[int, int], Step] = {}
 
+    def write(self, slot: int, tokens: Sequence[int], start: int) -> None:
+        """Write tokens at rows from `start` on; no logits are computed on a CPU."""
+        if not isinstance(self.held, HostSlots):  # GPU kernels are of at least one row
+            self.prefill(slot, tokens, start)
+            return
+        self._run(np.asarray(tokens, np.int64)[None], np.array([start]), np.arange(0), slot)
+
     def prefill(self, slot: int, tokens: Sequence[int], start: int) -> NDArray[np.float32]:
         """Write tokens at rows from `start` on; return the logits {vocabulary} after the last."""
         ids = np.asarray(tokens, np.int64)[None]

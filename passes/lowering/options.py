@@ -47,7 +47,7 @@ class LowerOptions:
     tiles: bool = True  # tiles of GPU matmuls and attentions are chosen here, not by IREE
     gemm_configs: GemmConfigs | None = None  # configs that a search found for some matmuls
     fast_math: bool = True  # kernels may round in another order
-    row_bits: int = 16  # bits of many rows by 4-bit weights, 16 or 8, with fast_math
+    row_bits: int = 16  # bits of many rows by 4-bit weights, 16 or 8; 8: of attention, too
     # refusals by the backend for a kernel's source location: from 1 on, no vector loops and no
     # tiles; from 2 on, no region
     plainer: Mapping[str, int] = field(default_factory=dict[str, int])

@@ -21,6 +21,11 @@ has_pairs = pytest.mark.skipif(
 )
 
 
+# queries, keys, width, depth, and whether there is a mask
+SIZES = [((128, 128, 64, 64), True), ((70, 301, 32, 48), False), ((20, 37, 96, 16), True),
+         ((65, 512, 64, 32), True), ((33, 129, 32, 16), False)]  # fmt: skip
+
+
 def _attention(q: int, keys: int, width: int, depth: int, *, mask: bool) -> onnx.ModelProto:
     """Return softmax(q k^T / 8 + mask) v of two times three heads."""
     nodes = [
@@ -40,15 +45,15 @@ def _attention(q: int, keys: int, width: int, depth: int, *, mask: bool) -> onnx
 
 
 @has_pairs
-@pytest.mark.parametrize(
-    ("size", "mask"),
-    [((128, 128, 64, 64), True), ((70, 301, 32, 48), False), ((20, 37, 96, 16), True),
-     ((65, 512, 64, 32), True), ((33, 129, 32, 16), False)],
-)  # fmt: skip
+@pytest.mark.parametrize("rounds", [False, True], ids=["bf16", "row_bits"])
+@pytest.mark.parametrize(("size", "mask"), SIZES)
 def test_sizes(
-    size: tuple[int, int, int, int], mask: bool, monkeypatch: pytest.MonkeyPatch
+    size: tuple[int, int, int, int], mask: bool, rounds: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Keys in blocks, a last key alone, queries that no register fills, scores that are -inf."""
+    """Keys in blocks, a last key alone, queries that no register fills, scores that are -inf.
+
+    rounds: operands are f32, and 8 bits for rows let the kernel round them.
+    """
     numbers = np.random.default_rng(size[1])
     model = _attention(*size, mask=mask)
     given: dict[str, np.ndarray] = {}
@@ -60,11 +65,14 @@ def test_sizes(
             x[0, 0, 3, 5] = 0
         given[port.name] = x.astype(ml_dtypes.bfloat16).astype(np.float32)
     program = mgx_mlir.parse_onnx_buffer(model.SerializeToString())
-    mgx_mlir.quantize_bf16(program)
+    if not rounds:
+        mgx_mlir.quantize_bf16(program)
     taken: list[bool] = []
     takes = attention_pairs.takes
-    monkeypatch.setattr(attention, "takes_pairs", lambda *a: taken.append(takes(*a)) or taken[-1])
-    compiled = mgx_mlir.compile(program, target="cpu", cache=False)
+    monkeypatch.setattr(
+        attention, "takes_pairs", lambda *a, **b: taken.append(takes(*a, **b)) or taken[-1]
+    )
+    compiled = mgx_mlir.compile(program, target="cpu", cache=False, row_bits=8 if rounds else 16)
     assert taken
     assert all(taken)
     (found,) = compiled.run(given)

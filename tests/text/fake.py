@@ -28,10 +28,14 @@ class Fake:
         rng = np.random.default_rng([count, *seen])
         return (3 * rng.standard_normal(self.words)).astype(np.float32)
 
-    def prefill(self, slot: int, tokens: Sequence[int], start: int) -> np.ndarray:
+    def write(self, slot: int, tokens: Sequence[int], start: int) -> None:
         self.cache[slot, start : start + len(tokens)] = tokens
         self.cache[slot, start + len(tokens) :] = -1
-        self.computed.append(("prefill", len(tokens)))
+        self.computed.append(("write", len(tokens)))
+
+    def prefill(self, slot: int, tokens: Sequence[int], start: int) -> np.ndarray:
+        self.write(slot, tokens, start)
+        self.computed[-1] = ("prefill", len(tokens))
         return self.logits(slot, start + len(tokens))
 
     def scores(self, slot: int, tokens: Sequence[int], start: int) -> np.ndarray:

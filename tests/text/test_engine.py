@@ -66,8 +66,8 @@ def test_a_prompt_is_computed_in_chunks_between_steps() -> None:
         e.decoder.computed.clear()  # type: ignore[attr-defined]
         for _ in range(3):
             e.step()
-        assert e.decoder.computed == [("prefill", 4), ("decode", 1)] * 2 + [  # type: ignore[attr-defined]
-            ("prefill", 4), ("decode", 1),
+        assert e.decoder.computed == [  # type: ignore[attr-defined]
+            ("write", 4), ("decode", 1), ("write", 4), ("decode", 1), ("prefill", 4), ("decode", 1),
         ]  # fmt: skip
 
 

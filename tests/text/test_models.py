@@ -59,6 +59,18 @@ def test_greedy_tokens_are_those_of_transformers(
     assert [[p.token for p in handle] for handle in together] == want
 
 
+def test_a_prompt_in_parts(loaded: text.TextModel) -> None:
+    """Rows that are written without logits are those of one call, and so are the last logits."""
+    decoder, tokens = loaded.decoder, loaded.tokens("a lazy dog over the quick brown fox")
+    decoder.write(0, tokens[:4], 0)
+    parts = decoder.prefill(0, tokens[4:], 4)
+    whole = decoder.prefill(1, tokens, 0)
+    np.testing.assert_allclose(parts, whole, rtol=0, atol=1e-4)
+    for cache in decoder.held.caches.values():  # type: ignore[attr-defined]
+        a, b = (cache[slot, :, : len(tokens)] for slot in (0, 1))
+        np.testing.assert_allclose(a, b, rtol=0, atol=1e-4)
+
+
 def test_beams_are_those_of_transformers(folder: tuple[Path, Any], loaded: text.TextModel) -> None:
     prompts = [loaded.tokens(p) for p in PROMPTS]
     handles = [loaded.engine().submit(request(p, 20, beams=Beams(3))) for p in prompts]

@@ -44,7 +44,9 @@ def attention(
     queries = body.index(e, form.queries)
     isa = current_isa() or ANY
     tiled = takes(form, isa, cached=cached)
-    kind = TiledBlock if tiled else PairedBlock if takes_pairs(form, isa) else Block
+    rounds = e.options.fast_math and e.options.row_bits == 8
+    paired = not tiled and takes_pairs(form, isa, rounds=rounds)
+    kind = TiledBlock if tiled else PairedBlock if paired else Block
     rows = QUERIES if tiled else isa.lanes * isa.attention_tile[1]
     rows = min(rows, queries) if isinstance(queries, int) else rows
     groups = e.product([body.index(e, d) for d in form.lead])

@@ -2,7 +2,8 @@
 
 Pairs are neighbours of a row in the scores, and two keys in the weighted sums. Weights are rounded
 to bf16. Values of two keys are interleaved in scratch memory, a block of keys at a time. Scores,
-maxima and sums are in f32.
+maxima and sums are in f32. Operands in f32 are rounded where the options allow that: the keys of a
+block to scratch memory, too.
 """
 
 from __future__ import annotations
@@ -25,13 +26,18 @@ from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import Index
 from mgx_mlir.passes.lowering.cpu.matmul.instructions import PAIR, pair_products
 
 _KEYS = 128  # keys of a block: their scores, weights and values fit in the L1 cache
+_ROUNDED_KEYS = 64  # the same for keys in f32, whose rounded form is there, too
 
 
-def takes(form: AttentionForm, isa: Isa) -> bool:
-    """Return whether pairs of bf16 are multiplied in this attention."""
+def takes(form: AttentionForm, isa: Isa, *, rounds: bool = False) -> bool:
+    """Return whether pairs of bf16 are multiplied in this attention.
+
+    rounds: operands in f32 may be rounded; with tile registers they are not.
+    """
     if not isa.bf16_dot or form.rows is None or form.rows.lanes != isa.lanes:
         return False
-    if not all(map(_is_bf16, form.multiplied)):
+    rounds = rounds and not isa.tile_dot
+    if not all(_is_bf16(v) or (rounds and _is_f32(v)) for v in form.multiplied):
         return False
     chunk = PAIR * isa.lanes
     fixed = form.width > 0 and form.depth > 0 and form.queries >= 0
@@ -44,8 +50,14 @@ def _is_bf16(v: ir.Value) -> bool:
     return TensorType.of(v.owner.operands[0] if widened else v).dtype is dtypes.BF16
 
 
+def _is_f32(v: ir.Value) -> bool:
+    return TensorType.of(v).dtype is dtypes.FLOAT
+
+
 class PairedBlock(Block):
     """The work of one group."""
+
+    rounded_keys: tuple[ir.Value, Index] | None = None  # scratch with a block's keys, and its first
 
     def __init__(self, site: AttentionSite, isa: Isa) -> None:
         super().__init__(site, isa)
@@ -55,7 +67,8 @@ class PairedBlock(Block):
         self.isa, self.readers = isa, self.form.rows
         self.pairs, self.depth = site.width // PAIR, site.depth
         self.size = PAIR * isa.lanes  # elements of a register
-        self.block = min(self.block, _KEYS)
+        self.rounds = not _is_bf16(self.form.multiplied[1])
+        self.block = min(self.block, _ROUNDED_KEYS if self.rounds else _KEYS)
 
     def bf16(self, read: Reader, at: Sequence[Index], count: int) -> ir.Value:
         """Return neighbours of a row."""
@@ -96,13 +109,44 @@ class PairedBlock(Block):
             q = [k.read(queries, [p, v * self.size], self.size) for v in range(n)]
             out: list[ir.Value] = []
             for i, key in enumerate(keys):
-                pair = self.bf16(self.readers.k, [*self.lead, k.mul(p, PAIR), key], PAIR)
+                pair = self.pair_of_key(key, p)
                 out += multiply(pair, q, carried[i * n : (i + 1) * n])
             return out
 
         zeros = [k.splat(0.0, self.lanes)] * (len(keys) * n)
         found = k.loop(0, self.pairs, 1, zeros, one)
         return [found[i * n : (i + 1) * n] for i in range(len(keys))]
+
+    def scores(
+        self, queries: ir.Value, start: Index, count: Index, high: list[ir.Value]
+    ) -> tuple[ir.Value, list[ir.Value]]:
+        """Return the scores as (keys, lanes), and their maxima."""
+        if self.rounds:
+            self.rounded_keys = self.keys_in_bf16(start, count), start
+        return super().scores(queries, start, count, high)
+
+    def keys_in_bf16(self, start: Index, count: Index) -> ir.Value:
+        """Return the keys of a block as [key, width], rounded."""
+        k = self.k
+
+        def row(i: Index, carried: list[ir.Value]) -> list[ir.Value]:
+            into = carried[0]
+            for d in range(0, self.pairs * PAIR, self.lanes):
+                at = [*self.lead, d, k.add(start, i)]
+                into = k.write(self.bf16(self.readers.k, at, self.lanes), into, [i, d])
+            return [into]
+
+        made = k.empty((self.block, self.pairs * PAIR), dtypes.BF16)
+        return k.loop(0, count, 1, [made], row)[0]
+
+    def pair_of_key(self, key: Index, p: Index) -> ir.Value:
+        """Return a pair of a key's elements."""
+        k = self.k
+        first = k.mul(p, PAIR)
+        if self.rounded_keys is None:
+            return self.bf16(self.readers.k, [*self.lead, first, key], PAIR)
+        held, start = self.rounded_keys
+        return k.read(held, [k.sub(key, start), first], PAIR)
 
     def exponentials(
         self, scores: ir.Value, count: Index, high: list[ir.Value]

@@ -38,23 +38,29 @@ _SPARE = 2  # registers for the digits of a row and for a mask
 LEAST_ROWS = 20  # for fewer rows vectors of f32 are faster
 _WHOLE = float(1 << 23)  # f32 from here on are integers
 _LEAST = 1e-30  # smallest largest magnitude: below it the scale would be subnormal
-WORK = 1 << 18  # weights from which another dispatch pays off
+# weights from which the dispatch that splits rows pays off: for few rows, and for any number
+WORK, MANY_WORK = 1 << 18, 1 << 16
 
 
-def uses_digits(isa: Isa, form: FewBits | None, depth: Index, columns: Index) -> bool:
+def uses_digits(
+    isa: Isa, form: FewBits | None, rows: Index, depth: Index, columns: Index
+) -> bool:  # fmt: skip
     """Return whether few rows are multiplied as digits."""
     if form is None or form.bits != 4:
         return False
     if not (isa.byte_dot or isa.byte_pairs):
         return False
-    return isinstance(depth, int) and isinstance(columns, int) and depth * columns >= WORK
+    if not isinstance(depth, int) or not isinstance(columns, int):
+        return False
+    are_few = isinstance(rows, int) and rows < LEAST_ROWS
+    return depth * columns >= (WORK if are_few else MANY_WORK)
 
 
 def takes_many(isa: Isa, form: FewBits, rows: Index, depth: Index, columns: Index) -> bool:
     """Return whether many rows are multiplied as digits: an instruction adds four products."""
     if not isa.byte_dot or (isinstance(rows, int) and rows < LEAST_ROWS):
         return False
-    return uses_digits(isa, form, depth, columns)
+    return uses_digits(isa, form, rows, depth, columns)
 
 
 def group_of(form: FewBits) -> int:

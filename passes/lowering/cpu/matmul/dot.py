@@ -70,7 +70,7 @@ ROW_BYTES = 2 << 20  # bytes of a workgroup's rows, which are read again for eac
 ALONE = 24  # columns that a single row reads at a time; fewer do not saturate memory
 _MOST_FEW = 8  # most rows, where their number is dynamic, for which codes stay in registers
 _IN_DIGITS = 2  # rows whose sums of three digits fit in registers beside the codes
-_IN_MANY = {2: 4, 1: 6}  # rows whose sums of fewer digits do
+_IN_MANY = {2: 3, 1: 5}  # rows whose sums of fewer digits do
 _IN_BYTES = 4  # rows whose sums fit in registers beside weights widened from 8-bit codes
 
 
@@ -283,7 +283,7 @@ def matmul(
 def in_digits(shape: DotShape, isa: Isa) -> bool:
     """Return whether few rows are multiplied as digits, which includes a single row."""
     few = not isinstance(shape.rows, int) or shape.rows <= FEW_ROWS
-    return few and uses_digits(isa, shape.bits, shape.depth, shape.columns)
+    return few and uses_digits(isa, shape.bits, shape.rows, shape.depth, shape.columns)
 
 
 def _few_at_most(shape: DotShape, isa: Isa) -> int:
@@ -381,7 +381,7 @@ class _Loops:
 
         def many() -> Tiles:
             if digits := self.shape.many_digits:
-                return some(self.rows, _IN_MANY[digits], digits)
+                return each(lambda p, c: self.many_rows(p, digits, c))
             return each(self.split_panel if self.shape.split else self.panel)
 
         apart = self.shape.split or self.shape.many_digits
@@ -456,6 +456,26 @@ lambda r, sums, c: self.stores.stored(sums, spots(r), c),
         """Build all rows of one panel in tile registers."""
         number = self.k.add(self.k.div(self.column, self.cut.width), p)
         return self.split(p).panel(number, self.rows, carried)
+
+    def many_rows(self, p: Index, digits: int, carried: Tiles) -> Tiles:
+        """Build all rows of one panel, which were split into digits.
+
+        The last tile of a dynamic number of rows overlaps the one before it, with equal results.
+        """
+        k, high = self.k, _IN_MANY[digits]
+
+        def tile(r: Index, high: int, tiles: Tiles) -> Tiles:
+            return self.few_rows(p, r, high, digits, tiles)
+
+        if isinstance(self.rows, int):
+            return walk(k, self.rows, high, carried, tile)
+        last = k.sub(self.rows, high)
+        return k.when(
+            k.is_less(self.rows, high),
+            lambda: k.loop(0, self.rows, 1, carried, lambda r, c: tile(r, 1, c)),
+            lambda: k.loop(0, self.rows, high, carried, lambda r, c: tile(k.min(r, last), high, c)),
+            [t.type for t in carried],
+        )
 
     def few_rows(self, p: Index, r: Index, high: int, digits: int, carried: Tiles) -> Tiles:
         """Build `high` rows from `r` on, for a panel of few bits that is widened in registers.
