@@ -1,4 +1,4 @@
-"""Matmuls of few rows with 4-bit weights by 8-bit integer instructions, as exact as in f32.
+"""Matmuls with weights of 4 and 8 bits by 8-bit integer instructions; few rows as exactly as f32.
 
 A group of a row's elements shares a scale, its largest magnitude. Divided by it, each element is a
 24-bit integer: three digits of 8 bits. Instructions for 8-bit integers multiply digits by codes,
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math as numbers
 from collections.abc import Sequence
+from dataclasses import replace
 
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.dtypes import DType
@@ -23,7 +24,13 @@ from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import (
     WorkgroupBuilder,
     dispatch,
 )
-from mgx_mlir.passes.lowering.cpu.matmul.few_bits import MIDDLE, UNIT, FewBits, Widening
+from mgx_mlir.passes.lowering.cpu.matmul.few_bits import (
+    FEW_ROWS,
+    MIDDLE,
+    UNIT,
+    FewBits,
+    Widening,
+)
 from mgx_mlir.passes.lowering.scalar import TypedScalar
 
 FEW = 3  # digits of few rows, which are as exact as f32
@@ -46,7 +53,7 @@ def uses_digits(
     isa: Isa, form: FewBits | None, rows: Index, depth: Index, columns: Index
 ) -> bool:  # fmt: skip
     """Return whether few rows are multiplied as digits."""
-    if form is None or form.bits != 4:
+    if form is None or not (form.bits == 4 or form.fours):
         return False
     if not (isa.byte_dot or isa.byte_pairs):
         return False
@@ -61,6 +68,24 @@ def takes_many(isa: Isa, form: FewBits, rows: Index, depth: Index, columns: Inde
     if not isa.byte_dot or (isinstance(rows, int) and rows < LEAST_ROWS):
         return False
     return uses_digits(isa, form, rows, depth, columns)
+
+
+def takes_fours(isa: Isa, form: FewBits, rows: Index, depth: Index, columns: Index) -> bool:
+    """Return whether all rows are multiplied as digits by codes of 8 bits whose zero points are 0.
+
+    An instruction for two products of bytes would saturate.
+    """
+    some = isinstance(rows, int) and FEW_ROWS < rows < LEAST_ROWS
+    if not isa.byte_dot or form.bits != 8 or form.zeros is not None or some:
+        return False
+    return uses_digits(isa, replace(form, fours=True), rows, depth, columns)
+
+
+def middle_of(isa: Isa, form: FewBits) -> int:
+    """Return the code of 0 as instructions read it, where the weights have no zero points."""
+    if form.bits == 4:
+        return MIDDLE
+    return 0 if isa.signed_bytes else 1 << BITS - 1
 
 
 def group_of(form: FewBits) -> int:
@@ -81,11 +106,13 @@ class Digits:
     scales: ir.Value
 
 
-def digits_of(x: ir.Value, rows: Index, depth: int, form: FewBits, digits: int) -> list[ir.Value]:
+def digits_of(
+    x: ir.Value, rows: Index, depth: int, form: FewBits, digits: int, isa: Isa
+) -> list[ir.Value]:
     """Make the dispatch that splits rows [rows, depth] into digits; digits: their number."""
     group = group_of(form)
     count = -(-depth // group)
-    factor = -1 if form.zeros is not None else -MIDDLE
+    factor = -1 if form.zeros is not None else -middle_of(isa, form)
     joined = form.zeros is not None and form.zeros.is_float
     kind, width = (dtypes.FLOAT, 1) if joined else (dtypes.INT32, digits)
 
@@ -289,7 +316,7 @@ def digit_sums(
                     for d in range(digits.count)}  # fmt: skip
             for u in range(size // UNIT):
                 at = k.add(k.mul(first, units), u)
-                if digits.count == FEW and not begin:  # many rows read a panel often
+                if not begin:
                     w.ask_ahead(panel, at)
                 halves = zip(*(w.halves(panel, at, j * lanes) for j in columns), strict=True)
                 for half, codes in enumerate(halves):

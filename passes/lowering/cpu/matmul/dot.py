@@ -36,6 +36,7 @@ from mgx_mlir.passes.lowering.cpu.matmul.computed import (
 )
 from mgx_mlir.passes.lowering.cpu.matmul.digits import (
     FEW,
+    MANY,
     TENSORS,
     Digits,
     digits_of,
@@ -134,7 +135,7 @@ def plan(shape: DotShape, isa: Isa) -> DotPlan:
     for d in shape.lead:
         batch *= d if isinstance(d, int) else 1
     tile, registers = _tile(high, columns, isa)
-    if shape.many_digits:
+    if shape.many_digits or (shape.bits is not None and shape.bits.fours):
         tile, registers = next((t for t in isa.dot_tiles if t[1] == 2), (tile, registers))
     if shape.split and registers % 2 and registers > 1:
         tile, registers = next(t for t in isa.dot_tiles if t[1] == registers + 1)
@@ -261,11 +262,11 @@ def matmul(
     if in_digits(shape, isa):
         assert shape.bits is not None
         assert isinstance(shape.depth, int)
-        operands = [*operands, *digits_of(operands[0], few, shape.depth, shape.bits, FEW)]
+        operands = [*operands, *digits_of(operands[0], few, shape.depth, shape.bits, FEW, isa)]
     if shape.many_digits:
         assert shape.bits is not None
         assert isinstance(shape.depth, int)
-        apart = digits_of(operands[0], many, shape.depth, shape.bits, shape.many_digits)
+        apart = digits_of(operands[0], many, shape.depth, shape.bits, shape.many_digits, isa)
         operands = [*operands, *apart]
     if shape.split:
         assert isinstance(shape.depth, int)
@@ -288,6 +289,8 @@ def in_digits(shape: DotShape, isa: Isa) -> bool:
 
 def _few_at_most(shape: DotShape, isa: Isa) -> int:
     """Return for how many rows codes stay in registers, where their number is dynamic."""
+    if shape.many_digits == MANY[16]:
+        return FEW_ROWS
     return _MOST_FEW if _at_once(shape, isa) > 1 else 1
 
 

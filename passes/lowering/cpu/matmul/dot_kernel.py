@@ -22,8 +22,8 @@ from mgx_mlir.passes.lowering.cpu.frame.isa import Isa
 from mgx_mlir.passes.lowering.cpu.frame.sites import KernelSite, literal_of
 from mgx_mlir.passes.lowering.cpu.matmul import dot as loops
 from mgx_mlir.passes.lowering.cpu.matmul import split, tiled_dot
-from mgx_mlir.passes.lowering.cpu.matmul.digits import MANY, takes_many
-from mgx_mlir.passes.lowering.cpu.matmul.few_bits import UNIT, FewBits, words
+from mgx_mlir.passes.lowering.cpu.matmul.digits import MANY, takes_fours, takes_many
+from mgx_mlir.passes.lowering.cpu.matmul.few_bits import UNIT, FewBits, fours, words
 from mgx_mlir.passes.lowering.cpu.matmul.instructions import PAIR
 from mgx_mlir.passes.lowering.cpu.matmul.panel import Panels, pack
 from mgx_mlir.passes.lowering.cpu.matmul.tile_registers import TilePanels
@@ -216,8 +216,8 @@ def build(e: LoweringContext, site: KernelSite, plan: _Plan) -> list[ir.Value]:
     if bits is not None and e.options.fast_math:
         if split.takes(rows, order, plan.depth, plan.columns, isa):
             shape = replace(shape, split=True)
-        elif tuple(order) == (0, 1) and takes_many(isa, bits, rows, plan.depth, plan.columns):
-            shape = replace(shape, many_digits=MANY[e.options.row_bits])
+        elif tuple(order) == (0, 1):
+            shape = _in_digits(e, shape, dot, isa)
     if b is None and not lead and tiled_dot.takes(rows, plan.depth, dtype, isa):
         made = _tiled(e, site, shape, x, dot, epilogue, flattened)
         return [views.reshaped(e, v, [*plan.lead, plan.rows, plan.columns]) for v in made]
@@ -226,7 +226,8 @@ def build(e: LoweringContext, site: KernelSite, plan: _Plan) -> list[ir.Value]:
         made = of_computed(e, shape, isa, (x, e.tensor(b.source)), e.product(lead), epilogue)
         return [views.reshaped(e, v, [*plan.lead, plan.rows, plan.columns]) for v in made]
     if isinstance(dot, BlockedDot):
-        second = _few_bits_panels(e, dot, cut.width)
+        assert shape.bits is not None
+        second = _few_bits_panels(e, dot, shape.bits, cut.width)
     else:
         depth = TensorType.of(dot.b).dims[-2]
         second = [_panels(e, dot, loops.panels_of(isa, dtype, cut.width, depth))]
@@ -281,6 +282,17 @@ def _panels(e: LoweringContext, dot: Dot | QuantDot, layout: Panels | TilePanels
     return e.parameter(e.repacked(array, layout.key, make))
 
 
+def _in_digits(e: LoweringContext, shape: loops.DotShape, dot: Matmul, isa: Isa) -> loops.DotShape:
+    """Return the shape of a matmul of codes whose many rows may be multiplied as digits."""
+    form, at = shape.bits, (shape.rows, shape.depth, shape.columns)
+    assert form is not None
+    whole = isinstance(dot, BlockedDot) and TensorType.of(dot.codes).dtype is dtypes.INT8
+    if whole and takes_fours(isa, form, *at):
+        form = replace(form, fours=True)
+    digits = MANY[e.options.row_bits] if takes_many(isa, form, *at) else 0
+    return replace(shape, bits=form, many_digits=digits)
+
+
 def _few_bits(dot: Matmul) -> FewBits | None:
     if not isinstance(dot, BlockedDot):
         return None
@@ -288,14 +300,18 @@ def _few_bits(dot: Matmul) -> FewBits | None:
     return FewBits(dot.bits, dot.block_size, zeros)
 
 
-def _few_bits_panels(e: LoweringContext, dot: BlockedDot, width: int) -> list[ir.Value]:
+def _few_bits_panels(
+    e: LoweringContext, dot: BlockedDot, form: FewBits, width: int
+) -> list[ir.Value]:
     """Return codes, scales and zero points in the order in which they are read."""
     out: list[ir.Value] = []
     for i, v in enumerate(_weights(dot)):
         literal = literal_of(v)
         assert literal is not None
         array = literals.array_of(literal)
-        layout = words if i == 0 and dot.bits == 4 else pack
+        layout = pack
+        if i == 0:
+            layout = words if dot.bits == 4 else fours if form.fours else pack
         packed = e.repacked(
             array, (layout.__name__, width), partial(layout, array, width)
         )  # fmt: skip

@@ -14,15 +14,17 @@ import numpy as np
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.filling import Packing
-from mgx_mlir.core.ir import arith, ir
+from mgx_mlir.core.ir import arith, ir, vector
 from mgx_mlir.core.records import dataclass
 from mgx_mlir.passes.lowering.cpu.frame.elements import widen
 from mgx_mlir.passes.lowering.cpu.frame.isa import Isa
 from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import Index, WorkgroupBuilder
 from mgx_mlir.passes.lowering.cpu.matmul.computed import Rows
+from mgx_mlir.passes.lowering.cpu.matmul.panel import pack
 from mgx_mlir.passes.lowering.scalar import TypedScalar
 
 UNIT = 8  # codes of a column that are widened together, whatever their bits
+FOUR = 4  # bytes whose products an instruction adds
 MIDDLE = 8  # the 4-bit code of 0 where there are no zero points
 CHAINS = 12  # independent sums, to hide the latency of additions
 FEW_ROWS = 3  # rows for which codes are widened in registers; for more, once to scratch
@@ -30,6 +32,7 @@ FEW_ROWS = 3  # rows for which codes are widened in registers; for more, once to
 # high halves the others
 _ROWS = (0, 4, 1, 5, 2, 6, 3, 7)
 _PLACES = tuple(_ROWS.index(i) for i in range(UNIT))  # the half byte of each row
+_BYTE = 8  # bits
 LINE = 64  # bytes of a line of a cache
 _MANTISSA = 23  # bits of an f32 below its exponent
 _STRIP = 1 << 18  # bytes of codes that are put in order together: their words fit in a cache
@@ -41,11 +44,13 @@ _BITS = tuple(4 * i if 4 * i + 4 < _MANTISSA else 4 * i - _SHIFT for i in range(
 @dataclass(frozen=True)
 class FewBits:
     """The form of packed weights: bits of a code, rows of a block, the type of the zero points,
-    None without."""
+    None without. fours: codes of 8 bits lie as in `fours`, and are multiplied by digits alone.
+    """
 
     bits: int
     block: int
     zeros: DType | None = None
+    fours: bool = False
 
 
 def words(codes: np.ndarray, width: int) -> Packing:
@@ -74,10 +79,15 @@ def words(codes: np.ndarray, width: int) -> Packing:
     return Packing((count, 2 * halves // UNIT, width), np.dtype(np.int32), fill)
 
 
+def fours(codes: np.ndarray, width: int) -> np.ndarray:
+    """Codes of 8 bits [K, N] as [panel, K / 4, 4 * width]: four of a column are neighbours."""
+    return pack(codes, width, FOUR)
+
+
 class Widening:
     """Reads packed weights as vectors of f32.
 
-    tensors: the codes of `words` or `pack`, and the scales and zero points of `pack`.
+    tensors: the codes of `words`, `fours` or `pack`, and the scales and zero points of `pack`.
     """
 
     def __init__(
@@ -129,12 +139,19 @@ class Widening:
 
         return k.loop(0, k.div(count, UNIT), 1, [into], unit)[0]
 
+    @property
+    def _rows(self) -> int:
+        """Return how many rows of the codes' tensor a unit has."""
+        if self.form.bits == 4:
+            return 1
+        return UNIT // FOUR if self.form.fours else UNIT
+
     def ask_ahead(self, panel: Index, unit: Index) -> None:
         """Ask for the codes that are read some time after a unit: the panels lie in that order."""
         if not self.isa.ahead:
             return
         k, kind = self.k, ir.RankedTensorType(self.codes.type)
-        width, rows = kind.shape[-1], 1 if self.form.bits == 4 else UNIT
+        width, rows = kind.shape[-1], self._rows
         row_bytes = width * self._type_of(self.codes).size
         row = k.mul(k.add(unit, -(-self.isa.ahead // (rows * row_bytes))), rows)
         for at in range(0, rows * row_bytes, LINE):
@@ -174,8 +191,17 @@ class Widening:
         return found
 
     def halves(self, panel: Index, unit: Index, column: int) -> list[ir.Value]:
-        """Return codes of 4 bits as bytes, four to a word: the first rows of a unit, the others."""
+        """Return codes as bytes, four to a word: the first rows of a unit, the others.
+
+        Codes of 8 bits are u8 with zero point `middle_of`, where no instruction takes i8.
+        """
         k, lanes = self.k, self.lanes
+        if self.form.bits == 8:
+            found = [self._four(panel, unit, i, column) for i in range(UNIT // FOUR)]
+            if self.isa.signed_bytes:
+                return found
+            top = k.splat(-0x7F7F7F80, lanes, dtypes.INT32)  # the sign of each byte
+            return [arith.XOrIOp(v, top).result for v in found]
         word = k.read(self.codes, [panel, unit, column], lanes)
         mask = k.splat(0x0F0F0F0F, lanes, dtypes.INT32)
         high = arith.ShRUIOp(word, k.splat(4, lanes, dtypes.INT32)).result
@@ -200,6 +226,13 @@ class Widening:
             word = arith.ShRUIOp(word, k.splat(4 * half_byte, lanes, dtypes.INT32)).result
         table = k.table([code - MIDDLE for code in range(16)])
         return k.intrinsic(self.isa.table, k.vector_type(lanes), table, word)
+
+    def _four(self, panel: Index, unit: Index, half: int, column: int) -> ir.Value:
+        """Return four codes of 8 bits of each column of a register, as a word."""
+        k, lanes = self.k, self.lanes
+        row = k.add(k.mul(unit, UNIT // FOUR), half)
+        found = k.read(self.codes, [panel, row, FOUR * column], FOUR * lanes)
+        return vector.BitCastOp(k.vector_type(lanes, dtypes.INT32), found).result
 
     def _bytes(self, panel: Index, unit: Index, column: int) -> list[ir.Value]:
         first = self.k.mul(unit, UNIT)
