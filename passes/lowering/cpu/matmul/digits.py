@@ -17,6 +17,7 @@ from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.ir import arith, ir, math, vector
 from mgx_mlir.core.records import dataclass
 from mgx_mlir.passes.lowering.cpu.frame.elements import widen
+from mgx_mlir.passes.lowering.cpu.frame.exponential import MAGIC
 from mgx_mlir.passes.lowering.cpu.frame.isa import Isa
 from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import (
     Index,
@@ -42,6 +43,7 @@ _SHARED = 32  # elements of a row that share a scale, where a block is a multipl
 # value of the largest magnitude: 127 for each digit; less in 24 bits, since f32 rounds it
 _TOPS = {FEW: 127 * (1 << 16) + 127 * (1 << 8) + 64, 2: 127 * (1 << 8) + 127, 1: 127}
 _SPARE = 2  # registers for the digits of a row and for a mask
+_ROWS = 8  # rows that a workgroup splits
 LEAST_ROWS = 20  # for fewer rows vectors of f32 are faster
 _WHOLE = float(1 << 23)  # f32 from here on are integers
 _LEAST = 1e-30  # smallest largest magnitude: below it the scale would be subnormal
@@ -116,34 +118,41 @@ def digits_of(
     joined = form.zeros is not None and form.zeros.is_float
     kind, width = (dtypes.FLOAT, 1) if joined else (dtypes.INT32, digits)
 
+    at_once = min(rows, _ROWS) if isinstance(rows, int) else _ROWS
+
     def body(k: WorkgroupBuilder) -> list[ResultTile]:
-        (row,), (x,) = k.at, k.inputs
-        made = [k.empty((1, digits, depth), dtypes.INT8),
-                k.empty((1, count, width), kind),
-                k.empty((1, count))]  # fmt: skip
-
-        def one(g: Index, carried: list[ir.Value], size: int = group) -> list[ir.Value]:
-            return _apart(k, x, row, g, (group, size, digits), factor, carried, joined=joined)
-
+        (start,), (x,) = k.at, k.inputs
+        high = k.covered(start, at_once, k.inner(rows))
+        made = [k.empty((high, digits, depth), dtypes.INT8),
+                k.empty((high, count, width), kind),
+                k.empty((high, count))]  # fmt: skip
         whole, rest = divmod(depth, group)
-        made = k.loop(0, whole, 1, made, one) if whole else made
-        made = one(whole, made, rest) if rest else made
-        return [ResultTile(made[0], (row, 0, 0), (1, digits, depth)),
-                ResultTile(made[1], (row, 0, 0), (1, count, width)),
-                ResultTile(made[2], (row, 0), (1, count))]  # fmt: skip
+
+        def row(r: Index, carried: list[ir.Value]) -> list[ir.Value]:
+            def one(g: Index, carried: list[ir.Value], size: int = group) -> list[ir.Value]:
+                at, sizes = (k.add(start, r), r), (group, size, digits)
+                return _apart(k, x, at, g, sizes, factor, carried, joined=joined)
+
+            found = k.loop(0, whole, 1, carried, one) if whole else carried
+            return one(whole, found, rest) if rest else found
+
+        made = k.each(0, high, 1, made, row)
+        return [ResultTile(made[0], (start, 0, 0), (high, digits, depth)),
+                ResultTile(made[1], (start, 0, 0), (high, count, width)),
+                ResultTile(made[2], (start, 0), (high, count))]  # fmt: skip
 
     results: list[tuple[Sequence[Index], DType]] = [
         ([rows, digits, depth], dtypes.INT8),
         ([rows, count, width], kind),
         ([rows, count], dtypes.FLOAT),
     ]
-    return dispatch([x], results, [(rows, 1)], body)
+    return dispatch([x], results, [(rows, at_once)], body)
 
 
 def _apart(
     k: WorkgroupBuilder,
     x: ir.Value,
-    row: Index,
+    rows: tuple[Index, Index],
     g: Index,
     sizes: tuple[int, int, int],
     factor: int,
@@ -151,8 +160,12 @@ def _apart(
     *,
     joined: bool,
 ) -> list[ir.Value]:
-    """Split one group of a row. sizes: of groups, of this one, and how many digits."""
-    group, size, digits = sizes
+    """Split one group of a row.
+
+    rows: the row's index in the tensor and in the tile. sizes: of groups, of this one, and how many
+    digits.
+    """
+    (row, r), (group, size, digits) = rows, sizes
     top = float(_TOPS[digits])
     lanes = numbers.gcd(size, 16)
     start = k.mul(g, group)
@@ -162,40 +175,74 @@ def _apart(
     found = [widen(k, v, lanes).value for v in read]
     words, octets = k.vector_type(lanes, dtypes.INT32), k.vector_type(lanes, dtypes.INT8)
     largest = _largest(k, found, words)
-    scale = arith.DivFOp(largest, k.number(top)).result
+    scale = arith.MulFOp(largest, k.number(1 / top)).result
     inverse = k.broadcast(arith.DivFOp(k.number(top), largest).result, lanes)
     out, sums, scales = carried
-    scales = k.put(scale, scales, [0, g])
-    totals: list[ir.Value | None] = [None] * digits
-    for at, v in zip(positions, found, strict=True):
-        near = _rounded(k, arith.MulFOp(v, inverse).result)
-        # beside an infinity the others are 0; a NaN makes the scale NaN
-        is_none = arith.CmpFOp(14, near, near).result  # uno
-        sign = math.CopySignOp(k.splat(top, lanes), v).result
-        near = arith.SelectOp(is_none, sign, near).result
-        left = arith.FPToSIOp(words, near).result
+    scales = k.put(scale, scales, [r, g])
+    totals: list[ir.Value | None] = [None] * (1 if joined else digits)
+    for at, left in zip(positions, _integers(k, found, largest, inverse, digits), strict=True):
+        if joined:
+            totals[0] = _plus(totals[0], left)
         for d in reversed(range(digits)):
             octet = arith.TruncIOp(octets, left).result
+            out = k.write(octet, out, [r, d, at])
+            if joined and not d:
+                continue
             digit = arith.ExtSIOp(words, octet).result
-            out = k.write(octet, out, [0, d, at])
-            before = totals[d]
-            totals[d] = digit if before is None else arith.AddIOp(before, digit).result
+            if not joined:
+                totals[d] = _plus(totals[d], digit)
             less = arith.SubIOp(left, digit).result
             left = arith.ShRSIOp(less, k.splat(BITS, lanes, dtypes.INT32)).result
     made: list[ir.Value] = []
     for total in totals:
         assert total is not None
-        made.append(arith.MulIOp(k.reduce(total, "add"), k.number(factor, dtypes.INT32)).result)
-    # the sum of 32 digits of 127 is less than 2**12, and the number of such digits less than 2**29
-    if joined:
-        number = made[0]
-        for digit in made[1:]:
-            high = arith.ShLIOp(number, k.number(BITS, dtypes.INT32)).result
-            number = arith.AddIOp(high, digit).result
-        made = [arith.SIToFPOp(ir.F32Type.get(), number).result]
+        number = arith.MulIOp(k.reduce(total, "add"), k.number(factor, dtypes.INT32)).result
+        made.append(arith.SIToFPOp(ir.F32Type.get(), number).result if joined else number)
+    # 32 digits of 127 sum up to less than 2**12, and 32 numbers of three digits to less than 2**29
     for d, number in enumerate(made):
-        sums = k.put(number, sums, [0, g, d])
+        sums = k.put(number, sums, [r, g, d])
     return [out, sums, scales]
+
+
+def _plus(total: ir.Value | None, x: ir.Value) -> ir.Value:
+    return x if total is None else arith.AddIOp(total, x).result
+
+
+def _integers(
+    k: WorkgroupBuilder,
+    found: Sequence[ir.Value],
+    largest: ir.Value,
+    inverse: ir.Value,
+    digits: int,
+) -> list[ir.Value]:
+    """Return elements times the inverse of the scale as integers.
+
+    Beside an infinity, which is the top, others are 0. A NaN makes the scale NaN.
+    """
+    top, lanes = float(_TOPS[digits]), ir.VectorType(found[0].type).shape[0]
+    words = k.vector_type(lanes, dtypes.INT32)
+
+    def any_() -> list[ir.Value]:
+        out: list[ir.Value] = []
+        for v in found:
+            near = _rounded(k, arith.MulFOp(v, inverse).result)
+            is_none = arith.CmpFOp(14, near, near).result  # uno
+            sign = math.CopySignOp(k.splat(top, lanes), v).result
+            near = arith.SelectOp(is_none, sign, near).result
+            out.append(arith.FPToSIOp(words, near).result)
+        return out
+
+    def finite() -> list[ir.Value]:
+        # the sum's last mantissa bits are the integer
+        magic = k.splat(MAGIC, lanes)
+        bits = arith.BitcastOp(words, magic).result
+        sums = [k.fma(v, inverse, magic) for v in found]
+        return [arith.SubIOp(arith.BitcastOp(words, x).result, bits).result for x in sums]
+
+    if top >= MAGIC - _WHOLE:
+        return any_()
+    is_finite = arith.CmpFOp(4, largest, k.number(numbers.inf)).result  # olt
+    return k.when(is_finite, finite, any_, [words] * len(found))
 
 
 def _rounded(k: WorkgroupBuilder, x: ir.Value) -> ir.Value:
