@@ -19,6 +19,7 @@ import mgx_mlir
 from mgx_mlir.compiler.compiled import CompiledProgram
 from mgx_mlir.integrations.ray.artefacts import Artefact, shared_program
 from mgx_mlir.integrations.ray.metrics import Metrics
+from mgx_mlir.integrations.ray.routes import wait_for_route
 from mgx_mlir.integrations.serve.pool import PoolSize
 from mgx_mlir.integrations.serve.pool_server import PoolServer, memory_share
 from mgx_mlir.integrations.v2.errors import V2Error
@@ -155,3 +156,4 @@ def serve_models(
                       "keep_alive_timeout_s": 60}
     )  # fmt: skip
     serve.run(application(folder, own), name="mgx", route_prefix="/")
+    wait_for_route(host, port, "mgx")

@@ -25,6 +25,7 @@ from starlette.responses import StreamingResponse
 
 from mgx_mlir.integrations.openai.again import again, with_seed
 from mgx_mlir.integrations.openai.server import TextServer
+from mgx_mlir.integrations.ray.routes import wait_for_route
 from mgx_mlir.integrations.v2.errors import V2Error
 from mgx_mlir.integrations.v2.front import Policy
 from mgx_mlir.text import TextModel, load
@@ -161,3 +162,4 @@ def serve_text(
     serve.start(http_options={"host": host, "port": port})
     bound = ingress.bind(replica.bind(os.path.abspath(path), settings), settings)
     serve.run(bound, name="text", route_prefix="/")
+    wait_for_route(host, port, "text")
