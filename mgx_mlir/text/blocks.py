@@ -25,6 +25,7 @@ class BlockWeights:
     columns: int
     bits: Literal[4, 8]
     block: int = BLOCK
+    order: NDArray[np.int64] | None = None  # input of each column; None: columns are in order
 
     @property
     def rows(self) -> int:
@@ -39,7 +40,8 @@ class BlockWeights:
         codes = codes.reshape(self.rows, -1, self.block).astype(np.float32)
         zeros = np.float32(1 << (self.bits - 1)) if self.zeros is None else self.zeros[..., None]
         wide = (codes - zeros) * self.scales[..., None]
-        return wide.reshape(self.rows, -1)[:, : self.columns]
+        wide = wide.reshape(self.rows, -1)[:, : self.columns]
+        return wide if self.order is None else wide[:, np.argsort(self.order)]
 
 
 def rounded(weights: NDArray[np.float32], bits: Literal[4, 8], block: int = BLOCK) -> BlockWeights:

@@ -29,7 +29,8 @@ from mgx_mlir.targets.digests import digest
 from mgx_mlir.text.blocks import BlockWeights
 from mgx_mlir.text.gguf_blocks import blocks_of, held
 from mgx_mlir.text.gguf_config import FACTORS, FAMILIES, LONG, SHORT, Values, config_of
-from mgx_mlir.text.gguf_header import Entry, Header, read_header
+from mgx_mlir.text.gguf_header import Entry, Header
+from mgx_mlir.text.gguf_parts import read_parts
 from mgx_mlir.text.gguf_tokens import tokenizer_of
 from mgx_mlir.text.tokens import Tokenizer, imported, quiet, read_json
 
@@ -39,7 +40,7 @@ _OF_CONFIG = frozenset({FACTORS, LONG, SHORT})  # tensors that the config is mad
 
 
 class Gguf:
-    """Checkpoint of one .gguf file, whose header was checked."""
+    """Checkpoint of a .gguf file, or of several, whose headers were checked."""
 
     def __init__(self, path: Path) -> None:
         """Read header, config and tokenizer.
@@ -47,7 +48,8 @@ class Gguf:
         Errors: FileError; UsageError where a package is missing.
         """
         self.path = path
-        self._header: Header = read_header(path)
+        self._header: Header
+        self._header, self._paths = read_parts(path)
         self._folder = self._found_or_written()
         self._family = FAMILIES[self._header.values["general.architecture"]]
         self.config: Mapping[str, Any] = read_json(self._folder / "config.json")
@@ -55,8 +57,8 @@ class Gguf:
         self._read: dict[str, BlockWeights | np.ndarray] | None = None
 
     def files(self) -> list[Path]:
-        """Return the file, and the config made from it."""
-        return [self._folder / "config.json", self.path]
+        """Return the file or files, and the config made from them."""
+        return [self._folder / "config.json", *self._paths]
 
     def tokenizer(self) -> Tokenizer:
         """Return the tokenizer, with the template of a chat."""
@@ -93,8 +95,12 @@ class Gguf:
         torch, transformers = imported("torch"), imported("transformers")
         try:
             with quiet(), torch.device("meta"):
-                config = transformers.AutoConfig.from_pretrained(self._folder)
-                return transformers.AutoModelForCausalLM.from_config(config)
+                config = transformers.AutoConfig.from_pretrained(
+                    self._folder, trust_remote_code=False
+                )
+                return transformers.AutoModelForCausalLM.from_config(
+                    config, trust_remote_code=False
+                )
         except Exception as e:  # values of the file can cause any exception
             why = f"{type(e).__name__}: {' '.join(str(e).split())[:200]}"
             raise FileError(
@@ -237,7 +243,7 @@ class Gguf:
         return np.arange(rows).reshape(count, -1, 2).swapaxes(1, 2).reshape(-1)
 
     def _bytes(self, entry: Entry) -> np.ndarray:
-        return np.memmap(self.path, np.uint8, "r", entry.start, (entry.size,))
+        return np.memmap(entry.path, np.uint8, "r", entry.start, (entry.size,))
 
     def _dense(self, entry: Entry, raw: np.ndarray) -> np.ndarray:
         from gguf.constants import GGMLQuantizationType

@@ -213,6 +213,9 @@ def config_of(header: Header, factors: Factors) -> Settings:
     hidden, heads = values.whole("embedding_length"), values.whole("attention.head_count")
     if not hidden or not heads:
         raise values.wrong("attention.head_count", "expected at least one element a head", heads)
+    layers, tensors = values.whole("block_count"), len(header.tensors)
+    if layers > tensors:  # transformers would make each of them first
+        raise values.wrong("block_count", f"expected at most {tensors}, the tensors", layers)
     rotated = values.whole("rope.dimension_count", hidden // heads)
     width = hidden // heads if architecture in ("phi2", "phi3") else rotated
     size = values.whole("attention.key_length", width)
@@ -228,7 +231,7 @@ def config_of(header: Header, factors: Factors) -> Settings:
         "max_position_embeddings": values.whole("context_length"),
         "hidden_size": hidden,
         "intermediate_size": values.whole("feed_forward_length"),
-        "num_hidden_layers": values.whole("block_count"),
+        "num_hidden_layers": layers,
         "num_attention_heads": heads,
         "num_key_value_heads": shared,
         "head_dim": size,

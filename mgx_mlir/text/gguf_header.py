@@ -40,13 +40,14 @@ _LEAST_TENSOR = 8 + 4 + 4 + 8  # least bytes of a tensor's entry: a length, rank
 
 @dataclass(frozen=True)
 class Entry:
-    """A tensor of the file: row-major dims, gguf's number of its type, its byte range."""
+    """A tensor of a file: row-major dims, gguf's number of its type, its byte range."""
 
     name: str
     dims: tuple[int, ...]
     kind: int
     start: int
     size: int
+    path: str
 
 
 @dataclass(frozen=True)
@@ -89,12 +90,12 @@ class _Walk:
     """A read position in the bytes of a file; reads past the end raise."""
 
     def __init__(self, path: str) -> None:
-        self._path = path
+        self.path = path
         self.bytes = memoryview(np.memmap(path, mode="r", dtype=np.uint8).data)
         self.at = 0
 
     def wrong(self, why: str) -> FileError:
-        return FileError(f"the .gguf file is damaged: {why}", location=self._path)
+        return FileError(f"the .gguf file is damaged: {why}", location=self.path)
 
     def take(self, count: int, what: str) -> memoryview:
         rest = len(self.bytes) - self.at
@@ -214,7 +215,7 @@ def _tensors(walk: _Walk, count: int, values: dict[str, Any]) -> dict[str, Entry
             raise walk.wrong(
                 f"'{name}' ends at byte {data + offset + size} of a file of {len(walk.bytes)}"
             )
-        found[name] = Entry(name, dims, kind, data + offset, size)
+        found[name] = Entry(name, dims, kind, data + offset, size, walk.path)
     return found
 
 

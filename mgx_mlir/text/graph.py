@@ -79,10 +79,14 @@ class BlockLinear(nn.Module):
         self.register_buffer(
             "zeros", None if zeros is None else torch.from_numpy(zeros.reshape(-1))
         )
+        order = weights.order
+        self.register_buffer("order", None if order is None else torch.from_numpy(order))
         self.bias = bias
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Multiply x {.., columns} by the weights, and add the bias."""
+        if self.order is not None:
+            x = x.index_select(-1, self.order)
         y = torch.onnx.ops.symbolic(
             "com.microsoft::MatMulNBits", (x, self.codes, self.scales, self.zeros), self._form,
             dtype=x.dtype, shape=(*x.shape[:-1], self._form["N"]), version=1,

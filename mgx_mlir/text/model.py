@@ -66,7 +66,7 @@ class TextModel:
     @property
     def vocabulary(self) -> int:
         """Return the number of tokens that the model has, which its tokenizer may not all use."""
-        own = self.config.get("text_config") or self.config
+        own = _own(self.config)
         return int(own.get("vocab_size") or self.tokenizer.size)
 
     @property
@@ -268,8 +268,14 @@ def _of_file(path: OnnxFolder, weights: str | None, how: CompileOptions) -> Comp
     return compile(str(path.file), options=how)
 
 
+def _own(config: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the settings of the text model, of a config that has other models', too."""
+    found = config.get("text_config")
+    return found if isinstance(found, Mapping) and found else config
+
+
 def _rows(config: Mapping[str, Any], asked: int | None) -> int:
-    own = config.get("text_config") or config
+    own = _own(config)
     most = own.get("max_position_embeddings")
     if most is not None and (not is_whole(most) or most < 2):
         raise FileError("max_position_embeddings of the config expected an integer, 2 or more, "
@@ -285,8 +291,10 @@ def _rows(config: Mapping[str, Any], asked: int | None) -> int:
 
 def _long_context(config: Mapping[str, Any], rows: int) -> bool:
     """Return whether `rows` tokens exceed the context that RoPE's factors of a model extend."""
-    own = config.get("text_config") or config
-    rope = own.get("rope_parameters") or own.get("rope_scaling") or {}
+    own = _own(config)
+    rope = own.get("rope_parameters") or own.get("rope_scaling")
+    if not isinstance(rope, Mapping):
+        return False
     name = "original_max_position_embeddings"
     found = rope.get(name) or own.get(name)
     return "long_factor" in rope and is_whole(found) and rows > found

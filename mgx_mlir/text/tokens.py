@@ -8,9 +8,12 @@ from collections.abc import Generator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from mgx_mlir.core.errors import FileError, UsageError
+from mgx_mlir.core.errors import FileError, MgxError, UsageError
 from mgx_mlir.core.extras import install_line
 from mgx_mlir.text.messages import Message
+
+# files of tokenizers that transformers converts
+_OLDER = ("tokenizer.model", "spiece.model", "vocab.json", "tokenizer.tiktoken")
 
 
 def imported(name: str, extra: str = "text") -> Any:
@@ -58,11 +61,13 @@ class Tokenizer:
     def of_folder(folder: Path) -> Tokenizer:
         """Read tokenizer.json and the files beside it. Raises FileError."""
         path = folder / "tokenizer.json"
-        if not path.is_file():
-            raise FileError("expected a tokenizer in a file", location=str(path))
         try:
-            inner = imported("tokenizers").Tokenizer.from_file(str(path))
-        except UsageError:
+            inner = (
+                imported("tokenizers").Tokenizer.from_file(str(path))
+                if path.is_file()
+                else _converted(folder)
+            )
+        except MgxError:
             raise
         except Exception as e:  # tokenizers raises plain Exceptions
             raise FileError(f"not a tokenizer: {e}", location=str(path)) from e
@@ -178,6 +183,29 @@ class TextStream:
         return self._tokenizer.decode(self._tokens)[self._shown :]
 
 
+def _converted(folder: Path) -> Any:
+    """Return the tokenizer of a folder's older files, which transformers converts.
+
+    Raises FileError where there is none, or transformers or sentencepiece cannot read it.
+    """
+    if not any((folder / name).is_file() for name in _OLDER):
+        raise FileError("expected a tokenizer: the folder has no tokenizer.json, nor "
+                        f"{', '.join(_OLDER)}", location=str(folder))  # fmt: skip
+    transformers = imported("transformers")
+    try:
+        with quiet():
+            found = transformers.AutoTokenizer.from_pretrained(
+                str(folder), local_files_only=True, trust_remote_code=False
+            )
+            return found.backend_tokenizer
+    except Exception as e:  # transformers raises exceptions of many kinds
+        why = " ".join(str(e).split())[:200] or type(e).__name__
+        raise FileError(
+            f"the folder has no tokenizer.json, and transformers cannot make one: {why}",
+            location=str(folder), notes=["pip install sentencepiece protobuf for tokenizer.model"],
+        ) from e  # fmt: skip
+
+
 def _environment() -> Any:
     """Return Jinja's environment with the settings that templates of transformers expect."""
     sandbox = imported("jinja2.sandbox")
@@ -210,6 +238,8 @@ def read_json(path: Path, missing: dict[str, Any] | None = None) -> dict[str, An
         found = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as e:
         raise FileError(f"cannot be read as JSON: {e}", location=str(path)) from e
+    except RecursionError:
+        raise FileError("cannot be read as JSON: it nests too deep", location=str(path)) from None
     if not isinstance(found, dict):
         raise FileError("expected a JSON object", location=str(path))
     return found

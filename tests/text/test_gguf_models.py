@@ -91,8 +91,9 @@ def _add_positions(w: Any, config: Any) -> dict[str, np.ndarray]:
 
 
 def written(
-    path: Path, family: str, model: Any, kind: str = "F32", without: str = "", more: Any = None
-) -> Path:
+    path: Path, family: str, model: Any, kind: str = "F32", without: str = "", more: Any = None,
+    layers: int | None = None,
+) -> Path:  # fmt: skip
     """Write a checkpoint as llama.cpp's convert_hf_to_gguf.py does."""
     config, number = model.config, gguf.GGMLQuantizationType[kind]
     w = gguf.GGUFWriter(path, family)
@@ -118,7 +119,7 @@ def written(
     w.add_pad_token_id(0)
     _add_tokenizer(w)
     arch = next(k for k, v in gguf.MODEL_ARCH_NAMES.items() if v == family)
-    names = gguf.get_tensor_name_map(arch, config.num_hidden_layers)
+    names = gguf.get_tensor_name_map(arch, layers or config.num_hidden_layers)
     for name, p in model.state_dict().items():
         if name == "lm_head.weight" and config.tie_word_embeddings:
             continue
@@ -195,6 +196,97 @@ def test_rows_of_heads_in_blocks(kind: str, tmp_path: Path, caplog: Any) -> None
         limit = 4 * np.spacing(np.abs(want).max()) if kind == "Q4_1" else 0
         assert np.abs(dense - want).max() <= limit, name
     assert "widened to f32" not in caplog.text
+
+
+def split(path: Path, count: int) -> list[Path]:
+    """Write the tensors of a file into several, as gguf-split does."""
+    held = gguf.GGUFReader(path)
+    paths = [path.with_name(f"m-{i + 1:05}-of-{count:05}.gguf") for i in range(count)]
+    for i, own in enumerate(paths):
+        w = gguf.GGUFWriter(own, "llama")
+        for field in held.fields.values() if i == 0 else ():
+            kinds = field.types
+            if field.name.startswith("GGUF.") or field.name == "general.architecture":
+                continue
+            sub = kinds[1] if len(kinds) > 1 else None
+            w.add_key_value(field.name, field.contents(), kinds[0], sub_type=sub)
+        w.add_uint16("split.no", i)
+        w.add_uint16("split.count", count)
+        for t in held.tensors[i::count]:
+            w.add_tensor(t.name, np.array(t.data), raw_dtype=t.tensor_type)
+        w.write_header_to_file()
+        w.write_kv_data_to_file()
+        w.write_tensors_to_file()
+        w.close()
+    return paths
+
+
+def test_a_model_of_several_files(tmp_path: Path) -> None:
+    model = model_of("llama")
+    paths = split(written(tmp_path / "whole.gguf", "llama", model, "Q8_0"), 3)
+    want, _ = read(tmp_path / "whole.gguf")
+    found, file = read(paths[0])
+    for name, p in want.state_dict().items():
+        assert torch.equal(found.state_dict()[name], p)
+    assert set(paths) <= set(file.files())
+    with pytest.raises(FileError, match="is part 2 of 3, expected the first") as e:
+        Gguf(paths[1])
+    assert any(paths[0].name in note for note in e.value.notes)
+    paths[1].rename(tmp_path / "kept")
+    with pytest.raises(FileError, match="1 of 3 files are missing, such as 'm-00002-of-00003"):
+        Gguf(paths[0])
+    paths[2].rename(paths[1])
+    (tmp_path / "kept").rename(paths[2])
+    with pytest.raises(FileError, match=r"states part 2 of 3 .*, expected part 1 of 3"):
+        Gguf(paths[0])
+    paths[0].rename(tmp_path / "other.gguf")
+    with pytest.raises(FileError, match="expected names as model-00001-of-00003"):
+        Gguf(tmp_path / "other.gguf")
+
+
+def test_a_header_of_more_layers_than_tensors(tmp_path: Path) -> None:
+    model = model_of("gemma2")
+    model.config.num_hidden_layers = 10**9
+    with pytest.raises(FileError, match="block_count' expected at most 24, the tensors"):
+        Gguf(written(tmp_path / "m.gguf", "gemma2", model, layers=2))
+
+
+def coded(a: np.ndarray, kind: str) -> np.ndarray:
+    """Drawn codes of a K-type for a matrix, which the package gguf cannot make from weights."""
+    number = gguf.GGMLQuantizationType[kind]
+    columns, size = gguf.GGML_QUANT_SIZES[number]
+    rng = np.random.default_rng(a.shape)
+    raw = rng.integers(0, 256, (a.shape[0], a.shape[1] // columns, size)).astype(np.uint8)
+    small = np.float16({"Q3_K": 2e-3, "Q4_K": 5e-4, "Q5_K": 3e-4, "Q6_K": 1e-4}[kind])
+    for place in {"Q3_K": (108,), "Q4_K": (0, 2), "Q5_K": (0, 2), "Q6_K": (208,)}[kind]:
+        raw[..., place : place + 2] = np.frombuffer(small.tobytes(), np.uint8)
+    return raw.reshape(a.shape[0], -1)
+
+
+@pytest.mark.parametrize(
+    ("family", "kind"),
+    [("llama", "Q4_K"), ("gemma2", "Q6_K"), ("qwen2", "Q5_K"), ("phi2", "Q3_K"), ("qwen3", "Q5_1"),
+     ("smollm3", "BF16")],
+)  # fmt: skip
+def test_tokens_of_a_type(
+    family: str, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whole models in blocks: tokens are those of the widened weights."""
+    from mgx_mlir import text
+    from tests.text.test_models import greedy, request
+
+    for name, size in (("hidden_size", 256), ("intermediate_size", 256)):
+        monkeypatch.setitem(SIZES, name, size)
+    monkeypatch.setitem(SIZES, "head_dim", 64)
+    if family == "qwen3":
+        monkeypatch.setitem(FAMILIES[family][1], "head_dim", 64)
+    model = model_of(family)
+    if kind.endswith("_K"):
+        monkeypatch.setattr(gguf.quants, "quantize", lambda a, _: coded(a, kind))
+    path = written(tmp_path / "m.gguf", family, model, kind)
+    loaded, prompt = text.load(path, slots=1), [5, 9, 33, 7, 60, 2]
+    handle = loaded.engine().submit(request(prompt, 30))
+    assert [p.token for p in handle] == greedy(read(path)[0], prompt, 30)
 
 
 def test_factors_of_llama_3(tmp_path: Path) -> None:
@@ -276,4 +368,5 @@ def test_smollm2() -> None:
     assert (len(blocks), {b.bits for b in blocks.values()}) == (211, {4, 8})
     tokenizer = file.tokenizer()
     assert tokenizer.decode(tokenizer.encode("Hello world")) == "Hello world"
-    assert tokenizer.token("<|im_end|>") == file.config["eos_token_id"] == 2
+    ends = [tokenizer.token(t) for t in ("<|endoftext|>", "<|im_end|>")]
+    assert file.config["eos_token_id"] == ends == [0, 2]

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from mgx_mlir import text
-from mgx_mlir.core.errors import FileError, MgxError, UsageError
+from mgx_mlir.core.errors import FileError, MgxError, UnsupportedModel, UsageError
 from mgx_mlir.text.messages import plain
 from mgx_mlir.text.sampling import Sampling, choose
 from tests.text.fake import WORDS, Fake, Tokenizer
@@ -141,7 +141,9 @@ FILES = {
     "tokenizer.json": "{}",
 }
 DAMAGED: list[tuple[str, bytes | None]] = [
-    *((name, b) for name in ("config.json", "tokenizer.json") for b in (b"", b"[]", b"{", b"\xff")),
+    *((name, b) for name in ("config.json", "tokenizer.json")
+      for b in (b"", b"[]", b"{", b"\xff", b"[" * 50000)),
+    ("generation_config.json", b'{"a":' * 50000),
     ("config.json", None), ("tokenizer.json", None), ("model.safetensors", None),
     ("generation_config.json", b"["), ("tokenizer_config.json", b"5"),
 ]  # fmt: skip
@@ -161,6 +163,25 @@ def test_damaged_files(tmp_path: Path, name: str, content: bytes | None) -> None
     assert str(tmp_path) in str(found.value)
 
 
+def test_an_adapter_is_no_model(tmp_path: Path) -> None:
+    (tmp_path / "adapter_config.json").write_text('{"peft_type": "LORA"}')
+    for name, written in FILES.items():
+        with pytest.raises(UnsupportedModel, match="has an adapter") as found:
+            text.load(tmp_path)
+        assert any("merge_and_unload" in note for note in found.value.notes)
+        (tmp_path / name).write_text(written)  # beside a whole model, too
+
+
+def test_a_config_of_more_layers_than_there_are_tensors(tmp_path: Path) -> None:
+    """Before transformers makes each of them."""
+    for name, written in FILES.items():
+        (tmp_path / name).write_text(written)
+    for row in ({"num_hidden_layers": 10**9}, {"text_config": {"n_layer": 10**9}}):
+        (tmp_path / "config.json").write_text(json.dumps(row))
+        with pytest.raises(FileError, match=r"is 1000000000, and the files have 0 tensors"):
+            text.load(tmp_path)
+
+
 HEADER = b'{"w":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}}'
 WHOLE = len(HEADER).to_bytes(8, "little") + HEADER + bytes(8)
 PARTS = {"weight_map": {"w": "a.safetensors", "v": "b.safetensors"}}
@@ -172,6 +193,7 @@ PARTS = {"weight_map": {"w": "a.safetensors", "v": "b.safetensors"}}
         ("a.safetensors", WHOLE[:-1], "has 69 bytes, and its header states 70"),
         ("a.safetensors", WHOLE[:40], "the file of 40 bytes is cut"),
         ("a.safetensors", b"", "the file of 0 bytes is cut"),
+        ("a.safetensors", (300001).to_bytes(8, "little") + b'{"a":' * 60020, "the file of .* cut"),
         ("a.safetensors", b"version https://git-lfs.github.com/spec/v1", "a pointer of Git LFS"),
         ("a.safetensors.index.json", json.dumps(PARTS).encode(), "1 of 2 files .* 'b.safetensors'"),
     ],
