@@ -32,7 +32,8 @@ from mgx_mlir.text.gguf_config import FACTORS, FAMILIES, LONG, SHORT, Values, co
 from mgx_mlir.text.gguf_header import Entry, Header
 from mgx_mlir.text.gguf_parts import read_parts
 from mgx_mlir.text.gguf_tokens import tokenizer_of
-from mgx_mlir.text.tokens import Tokenizer, imported, quiet, read_json
+from mgx_mlir.text.packages import imported, quiet
+from mgx_mlir.text.tokens import Tokenizer, read_json
 
 log = logging.getLogger(__name__)
 _FLOATS = ("F32", "F16", "BF16")  # types of a file that are no blocks

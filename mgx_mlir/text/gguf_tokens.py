@@ -13,7 +13,8 @@ from typing import Any
 
 from mgx_mlir.core.errors import FileError
 from mgx_mlir.text.gguf_config import Values
-from mgx_mlir.text.tokens import Tokenizer, imported
+from mgx_mlir.text.packages import imported
+from mgx_mlir.text.tokens import Tokenizer
 
 # gguf's numbers of the types of tokens
 _UNKNOWN, _CONTROL, _GIVEN = 2, 3, 4

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mgx_mlir.core.errors import UsageError
-from mgx_mlir.text.tokens import Tokenizer, imported
+from mgx_mlir.text.packages import imported
+from mgx_mlir.text.tokens import Tokenizer
 
 Form = Literal["json_schema", "regex", "lark", "gbnf"]
 # JSON in the form of json.dumps: with free whitespace, small models write spaces without end

@@ -16,7 +16,7 @@ from torch import nn
 from mgx_mlir.core.errors import UnsupportedModel, UsageError
 from mgx_mlir.frontends.objects import first_line, onnx_of_exported
 from mgx_mlir.text.blocks import BlockWeights, rounded
-from mgx_mlir.text.tokens import imported
+from mgx_mlir.text.packages import imported
 
 _NAME = "mgx_cached"
 # sizes of the trace that no dim of a model has

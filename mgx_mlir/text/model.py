@@ -358,7 +358,7 @@ def _compiled(
     from mgx_mlir.compiler.compile import compile
     from mgx_mlir.compiler.program_cache import program_cache_key
     from mgx_mlir.compiler.sources import fixed
-    from mgx_mlir.text.tokens import imported
+    from mgx_mlir.text.packages import imported
 
     for name in ("torch", "transformers"):
         imported(name)

@@ -2,46 +2,20 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-from collections.abc import Generator, Mapping, Sequence
+import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from mgx_mlir.core.errors import FileError, MgxError, UsageError
-from mgx_mlir.core.extras import install_line
 from mgx_mlir.text.messages import Message
+from mgx_mlir.text.packages import imported, quiet
+from mgx_mlir.text.templates import environment, rendered
 
+_SURROGATE = re.compile("[\ud800-\udfff]")  # Python's form of bytes that are no UTF-8
 # files of tokenizers that transformers converts
 _OLDER = ("tokenizer.model", "spiece.model", "vocab.json", "tokenizer.tiktoken")
-
-
-def imported(name: str, extra: str = "text") -> Any:
-    """Return a module of an extra. Raises UsageError if it is not installed."""
-    import importlib
-
-    try:
-        return importlib.import_module(name)
-    except ImportError as e:
-        raise UsageError(
-            f"text generation needs the package {name.split('.')[0]}: {e}",
-            notes=[install_line(extra)],
-        ) from e
-
-
-@contextlib.contextmanager
-def quiet() -> Generator[None]:
-    """Keep transformers' logs and progress bars off the terminal; problems are our errors."""
-    logs = imported("transformers").utils.logging
-    level, bars = logs.get_verbosity(), logs.is_progress_bar_enabled()
-    logs.set_verbosity(logs.CRITICAL)
-    logs.disable_progress_bar()
-    try:
-        yield
-    finally:
-        logs.set_verbosity(level)
-        if bars:
-            logs.enable_progress_bar()
 
 
 class Tokenizer:
@@ -105,6 +79,8 @@ class Tokenizer:
 
     def encode(self, text: str, *, special: bool = True) -> list[int]:
         """Return the tokens of a text; `special` adds the initial tokens of a prompt."""
+        if (at := _SURROGATE.search(text)) is not None:
+            raise UsageError(f"the text is no UTF-8 at character {at.start()}")
         try:
             return list(self.inner.encode(text, add_special_tokens=special).ids)
         except Exception as e:  # tokenizers raises plain Exceptions
@@ -142,8 +118,9 @@ class Tokenizer:
             )
         try:
             if self._compiled is None:
-                self._compiled = _environment().from_string(self.template)
-            return str(self._compiled.render(messages=list(messages), **self.special, **values))
+                self._compiled = environment().from_string(self.template)
+            given = {**self.special, **values, "messages": list(messages)}
+            return rendered(self._compiled, given)
         except Exception as e:  # templates can raise any exception
             raise UsageError(f"the template refuses the messages: {e}") from e
 
@@ -153,7 +130,7 @@ class Tokenizer:
             return frozenset()
         found = imported("jinja2.meta").find_undeclared_variables
         try:
-            return frozenset(found(_environment().parse(self.template)))
+            return frozenset(found(environment().parse(self.template)))
         except Exception as e:  # templates can raise any exception
             raise UsageError(f"the template cannot be read: {e}") from e
 
@@ -204,30 +181,6 @@ def _converted(folder: Path) -> Any:
             f"the folder has no tokenizer.json, and transformers cannot make one: {why}",
             location=str(folder), notes=["pip install sentencepiece protobuf for tokenizer.model"],
         ) from e  # fmt: skip
-
-
-def _environment() -> Any:
-    """Return Jinja's environment with the settings that templates of transformers expect."""
-    sandbox = imported("jinja2.sandbox")
-    made = sandbox.ImmutableSandboxedEnvironment(
-        trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols"]
-    )
-
-    def refuse(message: str) -> None:
-        raise UsageError(message)
-
-    def to_json(value: Any, ensure_ascii: bool = False, **more: Any) -> str:
-        return json.dumps(value, ensure_ascii=ensure_ascii, **more)
-
-    def now(form: str) -> str:
-        from datetime import datetime
-
-        return datetime.now().strftime(form)
-
-    made.filters["tojson"] = to_json
-    made.globals["raise_exception"] = refuse
-    made.globals["strftime_now"] = now
-    return made
 
 
 def read_json(path: Path, missing: dict[str, Any] | None = None) -> dict[str, Any]:

@@ -148,6 +148,17 @@ def test_a_chat_keeps_its_prefix_and_outlives_ctrl_c(
     assert engine.cached_tokens >= 5 + len(first) - 1 + 4
 
 
+def test_commands_of_a_chat(monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    """A path is a message."""
+    status, _ = run(monkeypatch, Fake(1), "/help\n/clear\n/a/b\n", "chat", "--max-new-tokens", "4")
+    out, err = capsys.readouterr()
+    assert status == 0
+    assert len(out.splitlines()) == 1
+    helped, unknown, *_ = err.splitlines()
+    assert helped.startswith("/reset begins a new chat")
+    assert unknown == f"unknown command /clear: {helped}"
+
+
 def test_a_message_that_is_too_long_does_not_end_the_chat(
     monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:

@@ -228,6 +228,45 @@ def test_damaged_templates(tmp_path: Path, name: str, content: bytes, message: s
         assert Own.of_folder(tmp_path).template is None
 
 
+def test_text_that_is_no_utf8() -> None:
+    from mgx_mlir.text.tokens import Tokenizer as Own
+
+    pytest.importorskip("tokenizers")
+    from tests.text import tiny
+
+    with pytest.raises(UsageError, match="no UTF-8 at character 2"):
+        Own(tiny.tokenizer()).encode(b"ab\xff".decode("utf-8", "surrogateescape"))
+
+
+LOOP = "{% for i in range(99999) %}"
+ENDLESS = {
+    "loops": (LOOP * 3 + "{% endfor %}" * 3, "ran for more than 0.5 s"),
+    "product": ("{{ 'x' * 10**10 }}", "more than 16777216 elements"),
+    "power": ("{{ 10 ** (10 ** 9) }}", "more than 16777216 elements"),
+    "range": ("{% for i in range(10 ** 9) %}{% endfor %}", "Range too big"),
+    "doubling": ("{% set n = namespace(x='xxxxxxxx') %}" + LOOP + "{% set n.x = n.x ~ n.x %}"
+                 "{% endfor %}", "took more than 64 MiB"),
+    "recursion": ("{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}", "recursion"),
+    "escape": ("{{ ''.__class__.__mro__[1].__subclasses__() }}", "unsafe"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("template", "message"), ENDLESS.values(), ids=ENDLESS)
+def test_templates_without_end(
+    template: str, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Time and memory are bounded, and the error is one line."""
+    from mgx_mlir.text import templates
+    from mgx_mlir.text.tokens import Tokenizer as Own
+
+    pytest.importorskip("jinja2")
+    monkeypatch.setattr(templates, "_SECONDS", 0.5)
+    monkeypatch.setattr(templates, "_BYTES", 64 << 20)
+    with pytest.raises(UsageError, match=f"the template refuses the messages: .*{message}") as e:
+        Own(None, template).chat_text([{"role": "user", "content": "a"}])
+    assert "\n" not in str(e.value)
+
+
 def test_templates_that_are_no_jinja() -> None:
     pytest.importorskip("jinja2")
     from mgx_mlir.text.tokens import Tokenizer as Own

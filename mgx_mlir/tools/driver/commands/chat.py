@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import re
 import sys
 from typing import Any
 
@@ -15,19 +17,23 @@ USAGE = "MODEL [OPTION...]"
 DESCRIPTION = """
 Loads a folder as transformers keeps it, or a .gguf file, and answers a line at a time by the
 model's template; it needs the packages of the extra `text`. Ctrl-C ends an answer, Ctrl-D or /exit
-the chat, /reset begins a new one. Keys and values of earlier messages stay: only new tokens are
-computed. Lines may come from a pipe."""
+the chat, /reset begins a new one, /help lists these. Keys and values of earlier messages stay: only
+new tokens are computed. Lines may come from a pipe."""
 OPTIONS = (
     Option(("--system",), "message of the system, ahead of the first one", "TEXT", group="Answer"),
     *SAMPLING,
     *LOADING,
     HELP,
 )  # fmt: skip
+_COMMANDS = "/reset begins a new chat, /exit (or Ctrl-D) ends it"
 
 
 def run(args: Arguments) -> int:
     """Answer lines until they end."""
     model = loaded(args, args.file)
+    if sys.stdin.isatty():
+        with contextlib.suppress(ImportError):  # Windows has none
+            import readline  # noqa: F401  (edits lines; terminals alone cut them at 4096 bytes)
     begin = [{"role": "system", "content": args.get("--system")}] if "--system" in args else []
     messages: list[dict[str, Any]] = list(begin)
     with model.engine().start() as engine:
@@ -36,6 +42,8 @@ def run(args: Arguments) -> int:
                 messages = list(begin)
             elif line == "/exit":
                 break
+            elif re.fullmatch(r"/\w+", line):
+                say(_COMMANDS if line == "/help" else f"unknown command {line}: {_COMMANDS}")
             elif line:
                 asked = [*messages, {"role": "user", "content": line}]
                 try:
