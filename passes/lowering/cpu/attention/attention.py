@@ -16,14 +16,18 @@ from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.passes.analysis.attention_form import AttentionForm
 from mgx_mlir.passes.lowering.context import LoweringContext
 from mgx_mlir.passes.lowering.cpu.attention.attention_block import Block
-from mgx_mlir.passes.lowering.cpu.attention.attention_heads import SharedHeads, heads_together
+from mgx_mlir.passes.lowering.cpu.attention.attention_heads import (
+    SharedHeads,
+    heads_of_block,
+    heads_together,
+)
 from mgx_mlir.passes.lowering.cpu.attention.attention_pairs import PairedBlock
 from mgx_mlir.passes.lowering.cpu.attention.attention_pairs import takes as takes_pairs
 from mgx_mlir.passes.lowering.cpu.attention.attention_rows import rows_one_by_one
 from mgx_mlir.passes.lowering.cpu.attention.attention_site import AttentionSite, most_head_elements
 from mgx_mlir.passes.lowering.cpu.attention.attention_tiles import QUERIES, TiledBlock, takes
 from mgx_mlir.passes.lowering.cpu.frame import workgroup_builder
-from mgx_mlir.passes.lowering.cpu.frame.isa import ANY, current_isa
+from mgx_mlir.passes.lowering.cpu.frame.isa import ANY, Isa, current_isa
 from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import (
     WorkgroupBuilder,
 )
@@ -47,21 +51,25 @@ def attention(
     rounds = e.options.fast_math and e.options.row_bits == 8
     paired = not tiled and takes_pairs(form, isa, rounds=rounds)
     kind = TiledBlock if tiled else PairedBlock if paired else Block
-    rows = QUERIES if tiled else isa.lanes * isa.attention_tile[1]
-    rows = min(rows, queries) if isinstance(queries, int) else rows
     groups = e.product([body.index(e, d) for d in form.lead])
     heads = heads_together(form, groups)
+    together = 1 if tiled else heads_of_block(form, queries, isa)
+    rows = QUERIES if tiled else isa.lanes * (isa.attention_tile[1] if together == 1 else 1)
+    rows = min(rows, queries) if isinstance(queries, int) else rows
 
     def build(k: WorkgroupBuilder) -> list[workgroup_builder.ResultTile]:
         inputs = dict(zip(order, k.inputs, strict=True))
-        site = AttentionSite(k, inputs, form, body, t, rows, cached=cached)
+        site = AttentionSite(k, inputs, form, body, t, rows, cached=cached, heads=together)
         if heads > 1:
             SharedHeads(site, heads).store()
+            return []
+        if together > 1:
+            _store_heads(site, isa, kind)
             return []
         tile = k.empty(site.sizes, t.dtype)
 
         def block() -> list[ir.Value]:
-            return [kind(site, isa).run(tile)]
+            return kind(site, isa).run([tile])
 
         def few() -> list[ir.Value]:
             assert form.rows is not None
@@ -80,7 +88,9 @@ def attention(
             (found,) = k.when(k.is_less(site.queries, FEW), few, fitting, [tile.type])
         return [site.result(found)]
 
-    grid = [(groups, heads), (queries, rows)]
+    # with a dynamic number of queries one or few are computed by each head for itself
+    steps = together if isinstance(queries, int) and queries >= FEW else heads
+    grid = [(groups, steps), (queries, rows)]
     depth = body.index(e, form.depth)
     if not isinstance(depth, int):
         grid.append((depth, most_head_elements(rows)))
@@ -91,3 +101,33 @@ def attention(
         build,
         list(body.sizes.values()),
     )[0]
+
+
+def _store_heads(site: AttentionSite, isa: Isa, kind: type[Block]) -> None:
+    """Compute and store the queries of heads that share keys and values.
+
+    With a dynamic number of queries each head has a group of its own. Few queries are computed
+    there, and blocks in the group of the first head.
+    """
+    k = site.k
+
+    def block() -> list[ir.Value]:
+        tiles = [k.empty(site.sizes, site.out.dtype) for _ in range(site.heads)]
+        for head, tile in enumerate(kind(site, isa).run(tiles)):
+            k.store(site.result(tile, head), 0)
+        return []
+
+    def few() -> list[ir.Value]:
+        assert site.form.rows is not None
+        tile = k.empty(site.sizes, site.out.dtype)
+        k.store(site.result(rows_one_by_one(site, site.form.rows, tile)), 0)
+        return []
+
+    def first() -> list[ir.Value]:
+        leads = k.is_equal(k.rem(site.lead[-1], site.heads), 0)
+        return k.when(leads, block, lambda: [], [])
+
+    if isinstance(site.queries, int):
+        block()
+    else:
+        k.when(k.is_less(site.queries, FEW), few, first, [])

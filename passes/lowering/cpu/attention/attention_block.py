@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 
 from mgx_mlir.core import dtypes
@@ -21,6 +22,7 @@ from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import (
 from mgx_mlir.passes.lowering.scalar import TypedScalar
 
 INFINITY = float("inf")
+_SPARE = 4  # registers that hold neither sums nor queries
 
 
 class Block:
@@ -32,13 +34,18 @@ class Block:
         self.lead, self.first, self.rows = site.lead, site.first, site.rows
         self.out, self.keys_count = site.out, site.keys
         self.lanes = isa.lanes
-        self.vectors = -(-self.rows // self.lanes)
+        self.own = -(-self.rows // self.lanes)  # registers of queries of a head
+        self.vectors = self.own * site.heads
         self.width = self.vectors * self.lanes
         # keys, or elements of a value, by the registers of queries
         self.step = isa.attention_tile[0]
+        keys_step = self.step
+        if self.vectors > isa.attention_tile[1]:
+            self.step = min(self.step, (isa.registers - _SPARE) // self.vectors - 1)
+            keys_step = math.prod(isa.attention_tile) // self.vectors
         # vectors along the keys have a length that divides KEY_BLOCK
         turned = any(tile.turned for tile in form.operands.values())
-        steps = (n for n in range(self.step, 0, -1) if not turned or KEY_BLOCK % n == 0)
+        steps = (n for n in range(keys_step, 0, -1) if not turned or KEY_BLOCK % n == 0)
         self.key_step = next(steps)
         # for a dynamic width and depth the size that a group handles; the last step may reach
         # beyond
@@ -53,15 +60,16 @@ class Block:
         self.block = keys if isinstance(keys, int) and whole else max(fitting, step)
         self.full: Index = 0  # keys ahead of it are seen by all queries of the group
 
-    def query(self, vector_index: int, i: int) -> Index:
-        """Return the query of a lane; lanes past the last query read that one again."""
-        k, queries = self.k, self.site.queries
+    def query(self, vector_index: int, i: int) -> list[Index]:
+        """Return the head and query of a lane; lanes past the last query read that one again."""
+        k, queries, head = self.k, self.site.queries, self.site.lead_of(vector_index // self.own)
+        own = vector_index % self.own * self.lanes + i
         if isinstance(queries, int):
-            return k.add(self.first, min(vector_index * self.lanes + i, self.rows - 1))
-        return k.min(k.add(self.first, vector_index * self.lanes + i), k.sub(queries, 1))
+            return [*head, k.add(self.first, min(own, self.rows - 1))]
+        return [*head, k.min(k.add(self.first, own), k.sub(queries, 1))]
 
-    def run(self, tile: ir.Value) -> ir.Value:
-        """Return the result's tile with the block's rows."""
+    def run(self, tiles: Sequence[ir.Value]) -> list[ir.Value]:
+        """Return the result's tile of each head with the block's rows."""
         k, count = self.k, self.keys_count
         queries = self.turned_queries()
         low = k.splat(-INFINITY, self.lanes)
@@ -72,7 +80,7 @@ class Block:
         first, end, self.full = seen.first, seen.end, seen.full
         if isinstance(end, int) and isinstance(count, int) and self.block == count:
             state, sums = self.keys(queries, 0, count, state, sums, whole=True)
-            return self.store(sums, state[self.vectors :], tile)
+            return self.stored(sums, state[self.vectors :], tiles)
         sums = self.cleared(sums)
 
         def step(start: ir.Value, carried: list[ir.Value]) -> Sequence[ir.Value]:
@@ -86,7 +94,7 @@ class Block:
         *state, sums = k.loop(first, full, self.block, [*state, sums], step)
         if isinstance(end, int) and isinstance(full, int) and full < end:
             state, sums = self.keys(queries, full, end - full, state, sums)
-        return self.store(sums, state[self.vectors :], tile)
+        return self.stored(sums, state[self.vectors :], tiles)
 
     def turned_queries(self) -> ir.Value:
         """q of the block as (width, lanes)."""
@@ -97,7 +105,7 @@ class Block:
             elements.masked = ragged
             for v in range(self.vectors):
                 rows = [
-                    elements.f32(form.q(elements, [*self.lead, self.query(v, i), d], n), n)
+                    elements.f32(form.q(elements, [*self.query(v, i), d], n), n)
                     for i in range(self.lanes)
                 ]
                 for j, column in enumerate(elements.rows(rows)):
@@ -283,28 +291,23 @@ class Block:
         """Return a further operand as `n` vectors along the queries."""
         k = self.k
         if not tile.turned:
-            first = self.k.add(self.first, v * self.lanes)
-            full = isinstance(self.site.queries, int) and (v + 1) * self.lanes <= self.rows
+            lead, own = self.site.lead_of(v // self.own), v % self.own
+            first = self.k.add(self.first, own * self.lanes)
+            full = isinstance(self.site.queries, int) and (own + 1) * self.lanes <= self.rows
             if full or tile.uniform:
                 return [
-                    tile.read(self.elements, [*self.lead, first, k.add(at, i)], self.lanes)
+                    tile.read(self.elements, [*lead, first, k.add(at, i)], self.lanes)
                     for i in range(n)
                 ]
             return [self.short(tile, v, k.add(at, i)) for i in range(n)]
-        rows = [
-            tile.read(self.elements, [*self.lead, self.query(v, i), at], n)
-            for i in range(self.lanes)
-        ]
+        rows = [tile.read(self.elements, [*self.query(v, i), at], n) for i in range(self.lanes)]
         dtype = rows[0].dtype
         columns = self.elements.rows([r.value for r in rows])
         return [TypedScalar(c, dtype) for c in columns]
 
     def short(self, tile: Tile, v: int, at: Index) -> TypedScalar:
         """Return a vector along fewer queries than lanes: element by element."""
-        found = [
-            tile.read(self.elements, [*self.lead, self.query(v, i), at], 1)
-            for i in range(self.lanes)
-        ]
+        found = [tile.read(self.elements, [*self.query(v, i), at], 1) for i in range(self.lanes)]
         dtype = found[0].dtype
         return TypedScalar(self.elements.rows([f.value for f in found])[0], dtype)
 
@@ -377,14 +380,17 @@ class Block:
 
     # ---- the result --------------------------------------------------------------------------
 
-    def store(self, sums: ir.Value, totals: list[ir.Value], tile: ir.Value) -> ir.Value:
+    def stored(
+        self, sums: ir.Value, totals: list[ir.Value], tiles: Sequence[ir.Value]
+    ) -> list[ir.Value]:
         """Divide the sums by their totals, apply the epilogue, and store the rows of the result."""
         k, form, out = self.k, self.form, self.out
         inverse = [self.site.inverse(t) for t in totals]
 
         def some(depth: Index, n: int, ragged: bool, carried: list[ir.Value]) -> list[ir.Value]:
-            tile = carried[0]
+            tiles = list(carried)
             for v in range(self.vectors):
+                head, own = divmod(v, self.own)
                 column: list[ir.Value] = []
                 for i in range(n):
                     x = k.read(sums, [k.add(depth, i), v * self.lanes], self.lanes)
@@ -398,14 +404,12 @@ class Block:
                     )  # fmt: skip
                 self.elements.masked = False
                 rows = self.elements.rows(done)
-                for i in range(min(self.lanes, self.rows - v * self.lanes)):
+                for i in range(min(self.lanes, self.rows - own * self.lanes)):
                     at: list[Index] = [0] * out.rank
-                    at[form.query_dim], at[form.depth_dim] = (
-                        self.site.row(v * self.lanes + i),
-                        depth,
-                    )
+                    at[form.query_dim] = self.site.row(own * self.lanes + i)
+                    at[form.depth_dim] = depth
                     row = narrow(k, TypedScalar(rows[i], dtypes.FLOAT), out.dtype, n)
-                    tile = k.write(row.value, tile, at, masked=ragged)
-            return [tile]
+                    tiles[head] = k.write(row.value, tiles[head], at, masked=ragged)
+            return tiles
 
-        return self.in_steps(self.site.depth, [tile], some, self.lanes)[0]
+        return self.in_steps(self.site.depth, tiles, some, self.lanes)

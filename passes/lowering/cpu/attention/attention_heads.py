@@ -7,7 +7,7 @@ scratch memory.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from mgx_mlir.core.ir import arith, ir
 from mgx_mlir.passes.analysis.access_maps import varies_along
@@ -17,11 +17,14 @@ from mgx_mlir.passes.lowering.cpu.attention.attention_range import mask_of, visi
 from mgx_mlir.passes.lowering.cpu.attention.attention_rows import INFINITY, Row, risen
 from mgx_mlir.passes.lowering.cpu.attention.attention_site import AttentionSite
 from mgx_mlir.passes.lowering.cpu.frame.exponential import exp
+from mgx_mlir.passes.lowering.cpu.frame.isa import Isa
 from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import Index, ResultTile
 
 KEYS = 512  # keys whose weights are kept for each head
 STEP = 16  # rows of values that are added to one head before the next
 TOGETHER = 8  # heads of a group at most
+_WIDE_BLOCK = 4  # registers of queries of a block, where there are more than few registers
+_FEW_REGISTERS = 16
 GROUPS = 4  # least number of groups: workers share them, and a few workers do not saturate memory
 
 
@@ -30,18 +33,42 @@ def heads_together(form: AttentionForm, groups: Index) -> int:
 
     groups: the number of groups with one head each.
     """
+    if form.queries != 1:
+        return 1
+    return next(
+        (
+            n
+            for n in _fitting(form, TOGETHER)
+            if not isinstance(groups, int) or groups >= n * GROUPS
+        ),
+        1,
+    )
+
+
+def heads_of_block(form: AttentionForm, queries: Index, isa: Isa) -> int:
+    """Return how many heads a block of queries has, each with a register of queries.
+
+    A block reads keys and values, and finds the visible ones, once for its heads.
+    """
+    if isinstance(queries, int) and queries < isa.lanes:
+        return 1
+    most = _WIDE_BLOCK if isa.registers > _FEW_REGISTERS else isa.attention_tile[1]
+    return next(_fitting(form, most), 1)
+
+
+def _fitting(form: AttentionForm, most: int) -> Iterator[int]:
+    """Yield how many heads can be computed together, the most first, without 1."""
     rows, found = form.rows, shared_heads(form, converted=True)
-    if found is None or rows is None or form.queries != 1:
-        return 1
+    if found is None or rows is None:
+        return
     if form.width <= 0 or form.depth <= 0 or form.width % rows.lanes or form.depth % rows.lanes:
-        return 1
+        return
     axis, mask = len(form.lead) - 1, mask_of(form)
     if found.axis != axis or form.lead[axis] <= 0:
-        return 1
+        return
     if mask is not None and varies_along(mask, axis, form.product.owner.operation.block.arguments):
-        return 1  # heads see different keys
-    fitting = (n for n in range(min(found.times, TOGETHER), 1, -1) if not found.times % n)
-    return next((n for n in fitting if not isinstance(groups, int) or groups >= n * GROUPS), 1)
+        return  # heads see different keys
+    yield from (n for n in range(min(found.times, most), 1, -1) if not found.times % n)
 
 
 class SharedHeads:

@@ -80,10 +80,9 @@ class PairedBlock(Block):
         k, lanes = self.k, self.lanes
         words, whole = k.vector_type(lanes, dtypes.INT32), k.vector_type(self.size, dtypes.BF16)
 
-        def row(query: Index, d: Index) -> ir.Value:
+        def row(query: Sequence[Index], d: Index) -> ir.Value:
             low, high = (
-                self.bf16(self.readers.q, [*self.lead, query, k.add(d, i)], lanes)
-                for i in (0, lanes)
+                self.bf16(self.readers.q, [*query, k.add(d, i)], lanes) for i in (0, lanes)
             )
             both = vector.ShuffleOp(low, high, list(range(self.size))).result
             return vector.BitCastOp(words, both).result

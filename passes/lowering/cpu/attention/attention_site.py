@@ -28,6 +28,8 @@ class AttentionSite:
     """The extents of an attention inside its kernel, and the part that a group computes.
 
     first: its first query; rows: most queries of a group; sizes: those of its tile of the result.
+    heads: neighbouring heads with the same keys and values that a block of queries has; `lead` is
+    the first of them.
     depth: its number of value elements, from `first_depth` on; room: their most, if dynamic.
     cached: keys and values that are masked for all queries may be NaN.
     """
@@ -42,7 +44,9 @@ class AttentionSite:
         rows: int,
         *,
         cached: bool,
+        heads: int = 1,
     ) -> None:
+        self.heads = heads
         self.k, self.form, self.out, self.rows, self.cached = k, form, out, rows, cached
 
         def extent(d: Index) -> Index:
@@ -77,6 +81,12 @@ class AttentionSite:
             return i
         return self.k.min(i, self.k.sub(self.count, 1))
 
+    def lead_of(self, head: int) -> list[Index]:
+        """Return the index of one of the heads, by its number in the group."""
+        if not head:
+            return self.lead
+        return [*self.lead[:-1], self.k.add(self.lead[-1], head)]
+
     def inverse(self, total: ir.Value) -> ir.Value:
         """Return 1 / (sum of weights); 1 for no keys, where all sums are 0."""
         k = self.k
@@ -85,7 +95,8 @@ class AttentionSite:
             total = arith.SelectOp(k.is_equal(self.keys, 0), one, total).result
         return arith.DivFOp(one, total).result
 
-    def result(self, tile: ir.Value) -> ResultTile:
-        """Return the tile with its index in the result."""
-        offsets = self.form.place(self.elements, [*self.lead, self.first, self.first_depth])
+    def result(self, tile: ir.Value, head: int = 0) -> ResultTile:
+        """Return the tile of a head with its index in the result."""
+        at = [*self.lead_of(head), self.first, self.first_depth]
+        offsets = self.form.place(self.elements, at)
         return ResultTile(tile, offsets, self.sizes)

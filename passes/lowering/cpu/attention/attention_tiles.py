@@ -89,11 +89,7 @@ class TiledBlock(Block):
             found = carried[0]
             for v in range(self.vectors):
                 rows = [
-                    self.words(
-                        self.chunk_of(
-                            self.readers.q, [*self.lead, self.query(v, i)], k.mul(c, CHUNK)
-                        )
-                    )
+                    self.words(self.chunk_of(self.readers.q, self.query(v, i), k.mul(c, CHUNK)))
                     for i in range(self.lanes)
                 ]
                 for p, column in enumerate(transposed(rows)):
