@@ -57,8 +57,10 @@ def checkpoint_of(path: Path) -> Checkpoint | OnnxFolder:
         raise FileError("no such file or folder", location=str(path))
     if path.suffix == ".gguf":
         return Gguf(path)
+    if path.suffix == ".onnx":
+        return OnnxFolder.of_file(path)
     raise UsageError(
-        "expected a .gguf file, or a folder with config.json, tokenizer.json, and *.safetensors or "
-        "an ONNX decoder",
+        "expected a .gguf file, an .onnx file of a decoder, or a folder with config.json, "
+        "tokenizer.json, and *.safetensors or an ONNX decoder",
         location=str(path),
     )

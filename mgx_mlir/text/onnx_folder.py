@@ -50,22 +50,26 @@ class OnnxFolder:
     Raises FileError, and UnsupportedModel for an unsupported form of decoder.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, file: Path | None = None) -> None:
+        """Read the configuration; file: the decoder, where the folder has several."""
         self.path = path
         self.names = Names()
         if (path / "genai_config.json").is_file():
             self._of_genai(read_json(path / "genai_config.json"))
+            if file is not None:
+                self.file = file
             return
         self.config: Mapping[str, Any] = read_json(path / "config.json")
         self.generation: Mapping[str, Any] = read_json(path / "generation_config.json", missing={})
-        places = [folder / name for folder in (path, path / "onnx") for name in _FILES]
-        found = next((p for p in places if p.is_file()), None)
-        if found is None:
-            raise UnsupportedModel(
-                f"expected one ONNX file, {' or '.join(_FILES)}", location=str(path),
-                notes=[_EXPORT],
-            )  # fmt: skip
-        self.file = found
+        self.file = _decoder_of(path) if file is None else file
+
+    @staticmethod
+    def of_file(file: Path) -> OnnxFolder:
+        """Read one of several decoders of a folder, which may lie in its folder `onnx`."""
+        beside = file.absolute().parent
+        if beside.name == "onnx" and not (beside / "config.json").is_file():
+            beside = beside.parent
+        return OnnxFolder(beside, file)
 
     def _of_genai(self, config: Mapping[str, Any]) -> None:
         where = str(self.path / "genai_config.json")
@@ -79,6 +83,9 @@ class OnnxFolder:
                 f"has the parts {', '.join(parts)}" if parts else "is a pipeline of several files"
             )
             raise UnsupportedModel(f"the model {what}: only a text decoder in one file is read",
+                                   location=where)  # fmt: skip
+        if "past_names" in (decoder.get("inputs") or ()):
+            raise UnsupportedModel("the decoder has keys and values in one cache ('past_names')",
                                    location=where)  # fmt: skip
         name, ins, outs = (decoder.get(k) for k in ("filename", "inputs", "outputs"))
         if not isinstance(name, str) or not isinstance(ins, dict) or not isinstance(outs, dict):
@@ -223,8 +230,8 @@ def _pairs(
 def _dim(port: Port, dim: int, config: Mapping[str, Any], key: str) -> int:
     size = port.dims[dim] if port.dims[dim] >= 0 else config.get(key)
     if not isinstance(size, int) or size < 1:
-        raise UnsupportedModel(f"neither the cache '{port.name}' nor '{key}' of the config states "
-                               f"")  # fmt: skip
+        raise UnsupportedModel(f"neither dim {dim} of the cache '{port.name}' nor '{key}' of the "
+                               "config is a number")  # fmt: skip
     return size
 
 
@@ -232,11 +239,33 @@ def _dtype(port: Port) -> np.dtype[Any]:
     return dtypes.from_name(port.dtype).np
 
 
+def _decoder_of(path: Path) -> Path:
+    """Return the decoder of a folder: the file of a usual name, or the only one.
+
+    Raises UnsupportedModel where there are several, or one without a cache and one with it.
+    """
+    found = _candidates(path)
+    usual = [folder / name for folder in (path, path / "onnx") for name in _FILES]
+    chosen = [p for p in usual if p in found] or found
+    if {"decoder_model.onnx", "decoder_with_past_model.onnx"} & {p.name for p in chosen}:
+        raise UnsupportedModel("the decoder is in two files, without a cache and with one: "
+                               f"expected one, {' or '.join(_FILES)}", location=str(path),
+                               notes=[_EXPORT])  # fmt: skip
+    if len(chosen) > 1 and chosen is found:
+        names = ", ".join(str(p.relative_to(path)) for p in found[:8])
+        raise UnsupportedModel(f"the folder has several decoders: {names}", location=str(path),
+                               notes=["give the path of one in place of the folder's"])  # fmt: skip
+    return chosen[0]
+
+
 def has_decoder(path: Path) -> bool:
     """Return whether a folder has an ONNX decoder in place of safetensors."""
     if (path / "genai_config.json").is_file():
         return True
-    return not any(path.glob("*.safetensors")) and any(
-        re.search(r"(model|decoder).*\.onnx$", p.name) for p in (*path.glob("*.onnx"),
-                                                                 *path.glob("onnx/*.onnx"))
-    )  # fmt: skip
+    return not any(path.glob("*.safetensors")) and bool(_candidates(path))
+
+
+def _candidates(path: Path) -> list[Path]:
+    """Return the files of a folder, and of its folder `onnx`, that may be decoders."""
+    return [p for p in sorted((*path.glob("*.onnx"), *path.glob("onnx/*.onnx")))
+            if re.search(r"(model|decoder).*\.onnx$", p.name)]  # fmt: skip

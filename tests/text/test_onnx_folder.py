@@ -198,6 +198,43 @@ def test_a_decoder(tmp_path: Path, form: str) -> None:
     assert alone[0] == tokens[1:]
 
 
+def halved(model: onnx.ModelProto) -> None:
+    """Give caches the type f16."""
+    graph = model.graph
+    for port in (*graph.input, *graph.output):
+        if "key" in port.name or "value" in port.name:
+            port.type.tensor_type.elem_type = onnx.TensorProto.FLOAT16
+    for part in ("key", "value"):
+        past, now = f"past_key_values.0.{part}", f"present.0.{part}"
+        for node in graph.node:
+            node.input[:] = [{past: f"wide_{part}", now: f"all_{part}"}.get(x, x)
+                             for x in node.input]  # fmt: skip
+            node.output[:] = [f"all_{part}" if x == now else x for x in node.output]
+        cast = onnx.helper.make_node
+        graph.node.insert(0, cast("Cast", [past], [f"wide_{part}"], to=onnx.TensorProto.FLOAT))
+        graph.node.append(cast("Cast", [f"all_{part}"], [now], to=onnx.TensorProto.FLOAT16))
+
+
+def test_caches_of_16_bits_and_weights_beside_the_file(tmp_path: Path) -> None:
+    """One file of another name, in the folder `onnx`, given by the folder or by itself."""
+    write(tmp_path, GROWS)
+    model = onnx.load(tmp_path / "model.onnx")
+    (tmp_path / "model.onnx").unlink()
+    halved(model)
+    (tmp_path / "onnx").mkdir()
+    file = tmp_path / "onnx" / "model_fp16.onnx"
+    onnx.save(model, file, save_as_external_data=True, location="weights", size_threshold=0)
+    for folder in (OnnxFolder(tmp_path), OnnxFolder.of_file(file)):
+        assert (folder.file, folder.path) == (file, tmp_path)
+        decoder = folder.decoder(mgx_mlir.compile(str(folder.file), "cpu"), 2, ROWS)
+        tokens = list(range(3, 14))
+        got = [decoder.scores(1, tokens[:5], 0), decoder.scores(1, tokens[5:], 5)]
+        # keys and values are rounded to 11 bits
+        np.testing.assert_allclose(np.concatenate(got), reference(tokens), atol=0.05)
+    (tmp_path / "onnx" / "model_q4.onnx").write_bytes(b"")
+    refused(tmp_path, UnsupportedModel, r"several decoders: onnx/model_fp16\.onnx, onnx/model_q4")
+
+
 def refused(folder: Path, kind: type[MgxError], message: str) -> None:
     def load() -> None:
         made = OnnxFolder(folder)
@@ -211,7 +248,7 @@ def test_decoders_that_do_not_fit(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text("{}")
     (tmp_path / "decoder_model.onnx").write_bytes(b"")
     assert has_decoder(tmp_path)
-    refused(tmp_path, UnsupportedModel, "expected one ONNX file")
+    refused(tmp_path, UnsupportedModel, "in two files, without a cache and with one")
     head, _, tail = PORTS.partition("{more}")
     for ports, message in (
         (head.rstrip(", "), "has no cache"),
@@ -232,6 +269,8 @@ def test_decoders_that_do_not_fit(tmp_path: Path) -> None:
     ("row", "kind", "message"),
     [({}, FileError, "a 'model' with a 'decoder'"),
      ({"model": {"decoder": {}, "vision": {}}}, UnsupportedModel, "has the parts vision"),
+     ({"model": {"decoder": {"inputs": {"past_names": "past_%d"}}}}, UnsupportedModel,
+      "keys and values in one cache"),
      ({"model": {"decoder": {"pipeline": []}}}, UnsupportedModel, "a pipeline"),
      ({"model": {"decoder": {"filename": 5}}}, FileError, "expected a filename"),
      ({"model": {"decoder": {"filename": "../no.onnx", "inputs": {}, "outputs": {}}}},

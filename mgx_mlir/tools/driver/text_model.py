@@ -16,7 +16,7 @@ from mgx_mlir.tools.driver.progress import say, working
 if TYPE_CHECKING:
     from mgx_mlir.text import Grammar, Handle, TextModel
 
-MODEL = "a folder in transformers' format, or a .gguf file"
+MODEL = "a folder in transformers' format, an ONNX decoder, or a .gguf file"
 
 
 def share(text: str) -> float:

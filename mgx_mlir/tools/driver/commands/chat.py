@@ -31,9 +31,7 @@ _COMMANDS = "/reset begins a new chat, /exit (or Ctrl-D) ends it"
 def run(args: Arguments) -> int:
     """Answer lines until they end."""
     model = loaded(args, args.file)
-    if sys.stdin.isatty():
-        with contextlib.suppress(ImportError):  # Windows has none
-            import readline  # noqa: F401  (edits lines; terminals alone cut them at 4096 bytes)
+    _edit_lines()
     begin = [{"role": "system", "content": args.get("--system")}] if "--system" in args else []
     messages: list[dict[str, Any]] = list(begin)
     with model.engine().start() as engine:
@@ -54,6 +52,15 @@ def run(args: Arguments) -> int:
                 answer.say_speed()
                 messages = [*asked, {"role": "assistant", "content": answer.text}]
     return 0
+
+
+def _edit_lines() -> None:
+    """Let a terminal edit lines: alone it cuts them at 4096 bytes, and a paste has several."""
+    if sys.stdin.isatty():
+        with contextlib.suppress(ImportError):  # Windows has none
+            import readline
+
+            readline.parse_and_bind("set enable-bracketed-paste on")
 
 
 def _line() -> str | None:
