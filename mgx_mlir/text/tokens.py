@@ -140,24 +140,44 @@ class Tokenizer:
 
 
 class TextStream:
-    """Text of one answer; `add` returns complete characters."""
+    """Text of one answer; `add` returns complete characters, which stay.
+
+    tokenizers makes replacement characters of a whole run of byte tokens that breaks off, also of
+    characters that the stream has returned. Then the tokens behind those are decoded alone.
+    """
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         self._tokenizer = tokenizer
-        self._stream = imported("tokenizers.decoders").DecodeStream(skip_special_tokens=True)
-        self._tokens: list[int] = []
-        self._shown = 0
+        self._begin([])
+
+    def _begin(self, tokens: list[int]) -> None:
+        """Start behind tokens whose text has been returned."""
+        decoders = imported("tokenizers.decoders")
+        self._stream = decoders.DecodeStream(ids=list(tokens), skip_special_tokens=True)
+        self._tokens, self._returned = tokens, len(tokens)
+        self._text = self._tokenizer.decode(tokens)
 
     def add(self, token: int) -> str:
         """Return the text that a token completes."""
         self._tokens.append(token)
-        text = self._stream.step(self._tokenizer.inner, token) or ""
-        self._shown += len(text)
+        try:
+            text = self._stream.step(self._tokenizer.inner, token) or ""
+        except Exception as e:  # tokenizers raises plain Exceptions
+            if "prefix" not in str(e):
+                raise
+            text = self._tokenizer.decode(self._tokens[self._returned :])
+            self._begin([token])
+            return text
+        if text:
+            self._text, self._returned = self._text + text, len(self._tokens)
         return text
 
     def rest(self) -> str:
         """Return the remaining text, such as half of a character."""
-        return self._tokenizer.decode(self._tokens)[self._shown :]
+        text = self._tokenizer.decode(self._tokens)
+        if text.startswith(self._text):
+            return text[len(self._text) :]
+        return self._tokenizer.decode(self._tokens[self._returned :])
 
 
 def _converted(folder: Path) -> Any:

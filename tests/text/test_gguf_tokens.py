@@ -7,6 +7,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from mgx_mlir.core.errors import FileError
@@ -32,6 +33,8 @@ def file(
     w.add_token_types(list(tokens.values()))
     for name, value in more.items():
         getattr(w, f"add_{name}")(value)
+    for i in range(more.get("block_count", 0)):  # a layer has a tensor
+        w.add_tensor(f"blk.{i}.weight", np.zeros(1, np.float32))
     w.write_header_to_file()
     w.write_kv_data_to_file()
     w.write_tensors_to_file()
@@ -140,6 +143,19 @@ def test_pieces_are_joined_by_scores(tmp_path: Path) -> None:
         assert "".join(map(stream.add, tokens)) + stream.rest() == text
     bare = pieces(tmp_path / "n.gguf", add_space_prefix=False, add_bos_token=False)
     assert parts(bare, "abc") == ["a", "bc"]
+
+
+def test_a_stream_goes_on_behind_half_a_character(tmp_path: Path) -> None:
+    made = pieces(tmp_path / "m.gguf")
+    kanji, b = made.encode("日本", special=False)[1:], made.encode(" b", special=False)[-1:]
+    for tokens, want in (
+        ([*kanji[:-1], *b], "日\N{REPLACEMENT CHARACTER}\N{REPLACEMENT CHARACTER}b"),
+        (kanji[:-1], "日\N{REPLACEMENT CHARACTER}\N{REPLACEMENT CHARACTER}"),
+        ([*kanji[:-1], *b, *made.encode(" a", special=False), *kanji], None),
+    ):
+        stream = made.stream()
+        text = "".join(map(stream.add, tokens)) + stream.rest()
+        assert text == (want or "日\N{REPLACEMENT CHARACTER}\N{REPLACEMENT CHARACTER}b  a日本")
 
 
 def test_control_tokens_of_phi_3_take_spaces(tmp_path: Path) -> None:
