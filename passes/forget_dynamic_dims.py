@@ -12,7 +12,7 @@ from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import Kernel, attributes_of, is_a, op_class
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.dialects.migraphx.broadcasts import Broadcast, Multibroadcast
-from mgx_mlir.dialects.migraphx.fused import Group
+from mgx_mlir.dialects.migraphx.fused import FusedConcat, Group
 from mgx_mlir.dialects.migraphx.movement import Slice
 from mgx_mlir.dialects.migraphx.resize import Resize
 from mgx_mlir.dialects.migraphx.views import Reshape
@@ -36,7 +36,7 @@ class ForgetDynamicDims(Pass):
     A reshape that copies extents in place, or has one dynamic dim, keeps stating its dims (by 0 and
     -1). A broadcast gets operands with these dims. If there are none, the dims are computed from
     the inputs' extents, before kernels; a kernel that needs them inside is dissolved. Attention
-    keeps the equalities of its operands' dims.
+    and `fused_concat` keep the equalities of their operands' dims.
     """
 
     name: ClassVar[str] = "forget_dynamic_dims"
@@ -108,7 +108,7 @@ class _Function:
             except _Unstated:
                 todo[:0] = _inlined(op)
                 continue
-            if is_a(op, Group) and op.opview.tag in TAGS:
+            if is_a(op, FusedConcat) or (is_a(op, Group) and op.opview.tag in TAGS):
                 _state_extents(op)
             if op in late:
                 late.remove(op)

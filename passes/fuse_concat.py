@@ -45,6 +45,7 @@ class FuseConcat(Pass):
     name: ClassVar[str] = "fuse_concat"
     rules: ClassVar[tuple[Rule, ...]] = (AFTER, AROUND)
     max_inputs: int = option(24, "operands that a kernel may have")
+    dynamic: bool = option(False, "kernels of dynamic dims, which are concatenated along fixed ones")
 
     def run(self, module: ir.Operation) -> bool:
         enabled = {r.name for r in self.rules if r.enabled}
@@ -67,7 +68,8 @@ class FuseConcat(Pass):
         which = AROUND if leading else AFTER
         if which.name not in enabled or has_no_use(op.results[0]):
             return False
-        if not t.is_known or not t.elements or t.dtype.size == 8:
+        known = t.is_static if self.dynamic else t.is_known
+        if not known or 0 in t.dims or t.dtype.size == 8:
             which.refused(op, "{} has dynamic or no extents, or elements of 64 bits", t)
             return False
         last = _last(op)
@@ -122,35 +124,56 @@ def _is_anchored(value: ir.Value) -> bool:
 
 
 def _tree(value: ir.Value, concat: ir.Operation, *, before: bool) -> list[ir.Operation]:
-    """Return the ops of the kernel, in order: single-use pointwise ops, and views.
+    """Return the ops of the kernel, in order: pointwise ops that nothing else reads, and views.
 
     With `before`, including those before the concat.
     """
+    outside: set[ir.Operation] = set()
+    while True:
+        found = _tree_without(outside, value, concat, before=before)
+        inside = set(found)
+        read = {
+            o for o in found
+            if is_a(o, Pointwise) and o.results[0] != value and _escapes(o.results[0], inside)
+        }  # fmt: skip
+        if not read:
+            return found
+        outside |= read
+
+
+def _escapes(value: ir.Value, inside: set[ir.Operation]) -> bool:
+    """Return whether an op outside reads a value, directly or through a view."""
+    for op in (u.operation for u in users(value)):
+        if op not in inside or (is_a(op, VIEWS_AND_SLICE) and _escapes(op.results[0], inside)):
+            return True
+    return False
+
+
+def _tree_without(
+    outside: set[ir.Operation], value: ir.Value, concat: ir.Operation, *, before: bool
+) -> list[ir.Operation]:
+    """Return the ops of the kernel, in order, of which none is `outside`."""
     found: list[ir.Operation] = []
     seen: set[ir.Value] = set()
 
-    def visit(v: ir.Value, top: bool, behind: bool) -> None:
-        if v in seen:
-            return
+    def visit(v: ir.Value, behind: bool) -> None:
         owner = v.owner
-        if isinstance(owner, ir.Block):
+        if v in seen or isinstance(owner, ir.Block):
             return
         op = owner.operation
         inner = op == concat
         view = is_a(op, VIEWS_AND_SLICE) and len(op.operands) == 1
         pointwise = is_a(op, Pointwise) and not any(_is_anchored(x) for x in op.operands)
-        pointwise = pointwise and (before or not behind)
+        pointwise = pointwise and op not in outside and (before or not behind)
         literal = is_literal(op) and is_uniform(op)
         if not (inner or view or literal or pointwise):
             return
-        if pointwise and not top and not has_one_use(v):
-            return
         seen.add(v)
         for x in op.operands:
-            visit(x, False, behind or inner)
+            visit(x, behind or inner)
         found.append(op)
 
-    visit(value, True, False)
+    visit(value, False)
     return found
 
 

@@ -182,7 +182,7 @@ def gpu(o: PipelineOptions) -> tuple[str, ...]:
         # each fused op becomes one dispatch, also 8-bit matmuls with their epilogues
         "eliminate_common_subexpression",
         "dead_code_elimination",
-        _step("fuse_concat", when=o.fuse),
+        _step("fuse_concat", when=o.fuse, dynamic=True),
         _step("fuse_pointwise_reduce", when=o.fuse, quantized=True),
         "dead_code_elimination",
         "forget_dynamic_dims",

@@ -64,8 +64,9 @@ class Group(Kernel, name="group"):
 class FusedConcat(Kernel, name="fused_concat"):
     """One kernel of a concatenation along `axis` with the pointwise ops before and after it.
 
-    MIGraphX `fused_concat`, which has a submodule per input and one for what follows; here one
-    body holds them and the `concat`.
+    `extents`, if set, relates dynamic dims as that of `group` does. MIGraphX `fused_concat`, which
+    has a submodule per input and one for the ops after it; here one body holds them and the
+    `concat`.
 
     ```mlir
     %0 = "migraphx.fused_concat"(%x, %y) ({
@@ -79,6 +80,7 @@ class FusedConcat(Kernel, name="fused_concat"):
     """
 
     axis = attr.int_(0)
+    extents = attr.strs(optional=True)
 
 
 class SplitFusedReduce(Kernel, name="split_fused_reduce"):

@@ -99,7 +99,7 @@ def _concat(op: Op, lane: int | None, leaves: Collection[ir.Value], run: int) ->
     kinds = [TensorType.of(v) for v in values]
     axis: int = op.axis % kinds[0].rank
     extents = [t.dims[axis] for t in kinds]
-    if any(not t.is_static or 0 in t.dims for t in kinds):
+    if any(not t.is_static or 0 in t.dims for t in kinds) or any(map(is_named, extents)):
         raise Unreadable("dynamic or empty dims")
     if lane == axis and (run == 1 or any(n % run for n in extents)):
         raise Unreadable(f"runs cross the borders of parts of {extents}")

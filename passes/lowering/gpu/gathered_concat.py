@@ -5,35 +5,87 @@ CPUs copy the parts instead, as such a loop is several times slower there.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from mgx_mlir.core.dynamic_dims import UndecidedError
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.shapes import TensorType
+from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.dialects.migraphx.fused import FusedConcat
 from mgx_mlir.passes.lowering import kernel_region
 from mgx_mlir.passes.lowering.context import LoweringContext
 from mgx_mlir.passes.lowering.expr import Extent
+from mgx_mlir.passes.lowering.gpu.named_elements import NamedElements
 from mgx_mlir.passes.lowering.gpu.sites import GpuKernelSite
+from mgx_mlir.passes.lowering.named_body import NamedBody
 from mgx_mlir.passes.lowering.ops import fused_concat
 from mgx_mlir.passes.lowering.select import KernelRule, Refusal
 
 
-def match(e: LoweringContext, site: GpuKernelSite) -> list[list[Extent]] | Refusal:
-    """Take a concatenation of static dims whose elements are read by index maps."""
-    if not site.bounded:
+@dataclass(frozen=True)
+class _Plan:
+    """A concatenation whose elements are read by index maps."""
+
+    body: ir.Block  # block of the kernel, or the copy of it that names dynamic dims
+    extents: list[Extent]  # those of the result
+    tensors: Mapping[ir.Value, ir.Value]  # operand of each of the body's arguments
+    named: NamedBody | None  # None where dims are fixed
+
+
+def match(e: LoweringContext, site: GpuKernelSite) -> _Plan | Refusal:
+    """Take a concatenation whose elements are read by index maps, along a fixed dim."""
+    values = [*site.body.arguments, *site.op.results]
+    if all(TensorType.of(v).is_static for v in values):
+        if not site.bounded:
+            return Refusal("it is not alone in its dispatch region")
+        return _planned(site.body, None, {})
+    if not e.options.regions or e.in_kernel:
         return Refusal("it is not alone in its dispatch region")
-    types = [TensorType.of(r) for r in site.op.results]
-    if not all(t.is_static for t in types):
-        return Refusal("its result has dynamic dims")
-    if not fused_concat.fits(site.body):
-        return Refusal("it has several results, or elements that no index map reads")
-    return [list(t.dims) for t in types]
-
-
-def build(e: LoweringContext, site: GpuKernelSite, extents: list[list[Extent]]) -> list[ir.Value]:
-    """Build the loop."""
     with e.kernel():
-        return kernel_region.dispatched(
-            e, site.op, extents, lambda: fused_concat.fused_concat(e, site.body)
-        )
+        tensors = {a: e.tensor(a) for a in site.body.arguments}
+        named = NamedBody(e, site.op, site.body, tensors)
+        try:
+            plan = _planned(named.block, named, named.tensors)
+            if not isinstance(plan, Refusal):
+                extents: list[Extent] = [named.index(e, d) for d in plan.extents]
+                named.check_sizes()
+                return replace(plan, extents=extents)
+        except UndecidedError as error:
+            plan = Refusal(str(error) or "its extents depend on elements")
+    named.forget()
+    return plan
+
+
+def _planned(
+    body: ir.Block, named: NamedBody | None, tensors: Mapping[ir.Value, ir.Value]
+) -> _Plan | Refusal:
+    if not fused_concat.fits(body):
+        return Refusal("it has several results, or elements that no index map reads")
+    dims = list(TensorType.of(fused_concat.result_of(body)).dims)
+    if DYN in dims:
+        return Refusal("its result has dynamic dims that its operands do not have")
+    return _Plan(body, dims, tensors, named)
+
+
+def build(e: LoweringContext, site: GpuKernelSite, plan: _Plan) -> list[ir.Value]:
+    """Build the loop."""
+    value, named = fused_concat.result_of(plan.body), plan.named
+
+    def fixed() -> list[ir.Value]:
+        return [fused_concat.loop_of(e, value, {a: e.expr(a) for a in plan.body.arguments})]
+
+    with e.kernel():
+        if named is None:
+            return kernel_region.dispatched(e, site.op, [plan.extents], fixed)
+        # ahead of the region, whose ops become code
+        elements = NamedElements(e, plan.tensors, named, whole=True)
+
+        def dynamic() -> list[ir.Value]:
+            return [fused_concat.loop(e, value, elements, list(plan.tensors), plan.extents)]
+
+        made = kernel_region.dispatched(e, site.op, [plan.extents], dynamic)
+        named.forget()
+        return made
 
 
 RULE = KernelRule("gathered_concat", (FusedConcat,), match, build)

@@ -23,34 +23,42 @@ from mgx_mlir.passes.lowering.scalar import (
 )
 
 
+def result_of(body: ir.Block) -> ir.Value:
+    """Return the first result of a kernel's body."""
+    return list(body.operations)[-1].operation.operands[0]
+
+
 def fits(body: ir.Block) -> bool:
     """Return whether every element of a kernel's one result can be read by itself."""
-    results = list(body.operations)[-1].operation.operands
     try:
-        reader(results[0], None, list(body.arguments))
+        reader(result_of(body), None, list(body.arguments))
     except Unreadable:
         return False
-    return len(results) == 1
-
-
-def fused_concat(e: LoweringContext, body: ir.Block) -> list[ir.Value]:
-    """Return the results of a kernel's body, for which `fits` holds."""
-    value = list(body.operations)[-1].operation.operands[0]
-    return [loop_of(e, value, {arg: e.expr(arg) for arg in body.arguments})]
+    return len(list(body.operations)[-1].operation.operands) == 1
 
 
 def loop_of(
     e: LoweringContext, value: ir.Value, operands: Mapping[ir.Value, ir.Value | Expr]
 ) -> ir.Value:
     """Return a value of static dims as one loop over its elements, which reads the operands."""
-    t = TensorType.of(value)
-    read = reader(value, None, list(operands))
-    elements = LoopElements(e, operands)
+    extents = list(TensorType.of(value).dims)
+    return loop(e, value, LoopElements(e, operands), list(operands), extents)
+
+
+def loop(
+    e: LoweringContext,
+    value: ir.Value,
+    elements: LoopElements,
+    leaves: Sequence[ir.Value],
+    extents: Sequence[Extent],
+) -> ir.Value:
+    """Return a value as one loop over `extents`, which reads the leaves through `elements`."""
+    dtype, read = TensorType.of(value).dtype, reader(value, None, leaves)
 
     def at(where: list[ir.Value]) -> ir.Value:
-        return narrow(read(elements, where, 0), t.dtype).value
+        return narrow(read(elements, where, 0), dtype).value
 
-    return index.from_positions(e, list(t.dims), t.dtype, at)
+    return index.from_positions(e, list(extents), dtype, at)
 
 
 class LoopElements:

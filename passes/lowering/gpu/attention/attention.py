@@ -29,7 +29,7 @@ from mgx_mlir.passes.analysis.attention_form import AttentionForm, attention_for
 from mgx_mlir.passes.lowering import kernel_region, views
 from mgx_mlir.passes.lowering.context import LoweringContext
 from mgx_mlir.passes.lowering.expr import Expr, Extent, Leaf, Splat, View, behind_views, identity
-from mgx_mlir.passes.lowering.gpu.attention.elements import AttentionElements
+from mgx_mlir.passes.lowering.gpu.named_elements import NamedElements
 from mgx_mlir.passes.lowering.gpu.matmul.mma import SIDE
 from mgx_mlir.passes.lowering.gpu.sites import GpuKernelSite
 from mgx_mlir.passes.lowering.iree.linalg_ext import attention
@@ -92,12 +92,12 @@ class AttentionKernel:
         for d in (*self.form.lead, self.form.queries, self.form.keys):
             self.size(e, d)
 
-    def elements(self, e: LoweringContext, *, whole: bool = True) -> AttentionElements:
+    def elements(self, e: LoweringContext, *, whole: bool = True) -> NamedElements:
         """Return the elements of its operands; whole: with their extents of 1."""
         tensors = (
             {a: e.tensor(a) for a in self.leaves} if self.named is None else self.named.tensors
         )
-        return AttentionElements(e, tensors, self.named, whole=whole)
+        return NamedElements(e, tensors, self.named, whole=whole)
 
 
 def usual(d: int, number: int) -> int:

@@ -1,4 +1,4 @@
-"""Elements of an attention's operands in a loop, at indices that may depend on dynamic dims."""
+"""Elements of a kernel's operands in a loop, at indices that may depend on dynamic dims."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mgx_mlir.passes.lowering.ops.fused_concat import LoopElements
 from mgx_mlir.passes.lowering.scalar import TypedScalar, widen
 
 
-class AttentionElements(LoopElements):
+class NamedElements(LoopElements):
     """Elements of tensors, by block argument.
 
     named: the names of dynamic dims, None where all are static. whole: tensors keep their extents
@@ -76,4 +76,4 @@ def _narrow(e: LoweringContext, x: ir.Value) -> tuple[list[int], Leaf]:
     return kept, Leaf(t, views.reshape_tensor(e, x, t, sizes))
 
 
-__all__ = ["AttentionElements"]
+__all__ = ["NamedElements"]
