@@ -45,7 +45,9 @@ class FuseConcat(Pass):
     name: ClassVar[str] = "fuse_concat"
     rules: ClassVar[tuple[Rule, ...]] = (AFTER, AROUND)
     max_inputs: int = option(24, "operands that a kernel may have")
-    dynamic: bool = option(False, "kernels of dynamic dims, which are concatenated along fixed ones")
+    dynamic: bool = option(
+        False, "kernels of dynamic dims, which are concatenated along fixed ones"
+    )
 
     def run(self, module: ir.Operation) -> bool:
         enabled = {r.name for r in self.rules if r.enabled}

@@ -1,4 +1,5 @@
 // RUN: mgx-opt %s --mgx-fuse-concat --split-input-file | filecheck %s
+// RUN: mgx-opt %s --mgx-name-dynamic-dims --mgx-fuse-concat='dynamic=true' --mgx-forget-dynamic-dims --split-input-file | filecheck %s --check-prefix=DYN
 
 // A rotary embedding: the halves of each row change places, one of them negative.
 // CHECK-LABEL: @rotary
@@ -71,4 +72,52 @@ func.func @turned(%x: tensor<8x2xf32>, %y: tensor<3x8xf32>) -> tensor<5x8xf32> {
   %r = "migraphx.relu"(%t) : (tensor<2x8xf32>) -> tensor<2x8xf32>
   %c = "migraphx.concat"(%r, %y) {axis = 0 : i64} : (tensor<2x8xf32>, tensor<3x8xf32>) -> tensor<5x8xf32>
   return %c : tensor<5x8xf32>
+}
+
+// -----
+
+// A part is computed once for two readers, one of which reads a view of it.
+// CHECK-LABEL: @read_through_a_view
+// CHECK: %[[N:.*]] = "migraphx.neg"
+// CHECK: "migraphx.fused_concat"
+// CHECK: migraphx.relu
+// CHECK-NOT: migraphx.neg
+// CHECK: return
+func.func @read_through_a_view(%x: tensor<2x8xf32>, %y: tensor<3x8xf32>) -> (tensor<5x8xf32>, tensor<2x8xf32>) {
+  %n = "migraphx.neg"(%x) : (tensor<2x8xf32>) -> tensor<2x8xf32>
+  %v = "migraphx.reshape"(%n) {dims = array<i64: 1, 16>} : (tensor<2x8xf32>) -> tensor<1x16xf32>
+  %w = "migraphx.reshape"(%v) {dims = array<i64: 2, 8>} : (tensor<1x16xf32>) -> tensor<2x8xf32>
+  %r = "migraphx.relu"(%w) : (tensor<2x8xf32>) -> tensor<2x8xf32>
+  %c = "migraphx.concat"(%r, %y) {axis = 0 : i64} : (tensor<2x8xf32>, tensor<3x8xf32>) -> tensor<5x8xf32>
+  %e = "migraphx.exp"(%v) : (tensor<1x16xf32>) -> tensor<1x16xf32>
+  %f = "migraphx.reshape"(%e) {dims = array<i64: 2, 8>} : (tensor<1x16xf32>) -> tensor<2x8xf32>
+  return %c, %f : tensor<5x8xf32>, tensor<2x8xf32>
+}
+
+// -----
+
+// Rows of a dynamic number, concatenated along a fixed dim: a kernel with the option alone. It
+// keeps the equality of its operands' dims.
+// CHECK-LABEL: @rows
+// CHECK-NOT: migraphx.fused_concat
+// DYN-LABEL: @rows
+// DYN: "migraphx.fused_concat"
+// DYN: migraphx.neg
+// DYN: migraphx.concat
+// DYN: }) {axis = 2 : i64, extents = ["d0, d1, 8"]}
+func.func @rows(%x: tensor<?x?x8xf32>) -> tensor<?x?x16xf32> {
+  %n = "migraphx.neg"(%x) : (tensor<?x?x8xf32>) -> tensor<?x?x8xf32>
+  %c = "migraphx.concat"(%n, %x) {axis = 2 : i64} : (tensor<?x?x8xf32>, tensor<?x?x8xf32>) -> tensor<?x?x16xf32>
+  return %c : tensor<?x?x16xf32>
+}
+
+// -----
+
+// The dynamic dim is the concatenated one.
+// DYN-LABEL: @lengths
+// DYN-NOT: migraphx.fused_concat
+func.func @lengths(%x: tensor<?x8xf32>, %y: tensor<?x8xf32>) -> tensor<?x8xf32> {
+  %n = "migraphx.neg"(%x) : (tensor<?x8xf32>) -> tensor<?x8xf32>
+  %c = "migraphx.concat"(%n, %y) {axis = 0 : i64} : (tensor<?x8xf32>, tensor<?x8xf32>) -> tensor<?x8xf32>
+  return %c : tensor<?x8xf32>
 }

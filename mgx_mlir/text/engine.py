@@ -31,6 +31,7 @@ class Decoder(Protocol):
 
     slots: int
     rows: int
+    chunk: int  # tokens of a prompt that are computed at once
 
     def write(self, slot: int, tokens: Sequence[int], start: int) -> None:
         """Write tokens at rows from `start` on."""
@@ -110,8 +111,8 @@ class Engine:
 
     `stop_tokens` end an answer and are not shown; `text` gives a fresh Text for each answer.
     After `start` a thread runs the steps; else iterating a handle, or `step`, does. Each step
-    computes one
-    chunk of `chunk` tokens of a prompt at most, so that a long prompt does not hold up answers.
+    computes one chunk of `chunk` tokens of a prompt at most (by default the decoder's), so that a
+    long prompt does not hold up answers.
     """
 
     def __init__(
@@ -120,13 +121,14 @@ class Engine:
         text: Callable[[], Text],
         *,
         stop_tokens: frozenset[int] = frozenset(),
-        chunk: int = 128,
+        chunk: int | None = None,
         max_waiting: int | None = None,
         drafter: Drafter | None = None,
         draft_tokens: int = 4,
     ) -> None:
         self.drafter, self.draft_tokens = drafter, draft_tokens
-        self.decoder, self.stop_tokens, self.chunk = decoder, stop_tokens, chunk
+        self.decoder, self.stop_tokens = decoder, stop_tokens
+        self.chunk = decoder.chunk if chunk is None else chunk
         self.max_waiting = max_waiting
         self._text = text
         self._slots = [Slot() for _ in range(decoder.slots)]

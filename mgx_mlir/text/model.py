@@ -20,7 +20,7 @@ from mgx_mlir.text.engine import Decoder, Engine
 from mgx_mlir.text.grammar import Grammar, Grammars
 from mgx_mlir.text.messages import Message, plain
 from mgx_mlir.text.onnx_folder import OnnxFolder
-from mgx_mlir.text.program import CacheShape, ProgramDecoder, cached, keep
+from mgx_mlir.text.program import CacheShape, ProgramDecoder, batch_sizes, cached, keep
 from mgx_mlir.text.requests import Constraint, Handle, Request
 from mgx_mlir.text.sampling import Sampling, is_whole
 from mgx_mlir.text.tokens import Tokenizer
@@ -234,8 +234,11 @@ def load(
     if isinstance(made, OnnxFolder):
         decoder = made.decoder(_of_file(made, weights or dtype, how), slots, rows)
     else:
-        fixed_rows = rows if how.target == "gpu" else None
-        form = _Form(weights, dtype, _long_context(made.config, rows), fixed_rows)
+        is_gpu = how.target == "gpu"
+        form = _Form(
+            weights, dtype, _long_context(made.config, rows), rows if is_gpu else None,
+            batch_sizes(slots) if is_gpu else (),
+        )  # fmt: skip
         key = _key(made, form, how)
         program, shape = cached(key, how) or _compiled(made, form, how, key)
         decoder = ProgramDecoder(program, shape, slots, rows)
@@ -323,6 +326,7 @@ class _Form:
     dtype: Literal["f16", "bf16"] | None
     long: bool
     rows: int | None
+    batches: tuple[int, ...]  # numbers of sequences of steps with known sizes
 
 
 def _key(made: Checkpoint, form: _Form, how: CompileOptions) -> str | None:
@@ -373,9 +377,9 @@ def _compiled(
     shape = CacheShape(*cache_shape(model))
     onnx = onnx_of_model(model, blocks, halves, form.dtype, long=form.long)
     sizes = {}
-    if form.rows is not None:  # kernels of known sizes for a step of one sequence
-        names = zip(names_of_dims(onnx), (1, 1, 1, form.rows), strict=True)
-        sizes = {name: DynamicDim(0, None, (n,)) for name, n in names}
+    if form.rows is not None:  # kernels of known sizes for steps
+        names = zip(names_of_dims(onnx), (form.batches, (1,), (1,), (form.rows,)), strict=True)
+        sizes = {name: DynamicDim(0, None, n) for name, n in names}
     step = fixed(onnx, {"dim_params": sizes})
     del model, blocks, onnx
     program_key = program_cache_key(step, options, backend_of(options))

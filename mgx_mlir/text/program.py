@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 # weights of loaded programs by the programs' keys and their own names: sessions of one model share
 _HELD: WeakValueDictionary[tuple[str, str], NDArray[Any]] = WeakValueDictionary()
 _HELD_LOCK = forks.lock()
+_BATCH = 8  # sequences of a step of known sizes, beside one and all
 Binder = Callable[[Sequence[NDArray[Any]]], Callable[[], list[NDArray[Any]]]]
 
 
@@ -103,6 +104,7 @@ class ProgramDecoder(SlotDecoder):
 
     def __init__(self, program: CompiledProgram, shape: CacheShape, slots: int, rows: int) -> None:
         self.program = program
+        self._written = [0] * slots  # rows of each slot that may be valid
         names = program.input_names
         self._inputs, past = names[:5], names[5:]
         self._logits, *present = program.output_names
@@ -137,24 +139,54 @@ class ProgramDecoder(SlotDecoder):
         """
         count, length = len(tokens), len(tokens[0])
         if self._bind is None or not isinstance(self.held, HostSlots):
-            return self._run(np.asarray(tokens), np.asarray(starts), np.arange(length), 0)
+            ids, at = np.asarray(tokens), np.asarray(starts)
+            if length == 1 and not isinstance(self.held, HostSlots):
+                ids, at = self._filled(ids, at)
+            return self._run(ids, at, np.arange(length), 0, count)[:count]
         step = self._steps.get((count, length))
         if step is None:
             first = [cache[:count] for cache in self.held.caches.values()]
             step = self._steps[count, length] = Step(self._bind, count, length, first)
         return step(tokens, starts)
 
+    def swap(self, a: int, b: int, rows: int) -> None:
+        """Exchange the first rows of two slots."""
+        super().swap(a, b, rows)
+        self._written[a], self._written[b] = self._written[b], self._written[a]
+
+    def copy(self, source: int, target: int, rows: int) -> None:
+        """Copy the first rows of a slot to another."""
+        super().copy(source, target, rows)
+        self._written[target] = rows
+
+    def _filled(self, ids: NDArray[Any], starts: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Return a step's tokens and starts with those of unused sequences, for a function of known
+        sizes. An unused sequence writes behind its slot's rows; none where a slot is full.
+        """
+        count = len(ids)
+        whole = next((n for n in batch_sizes(self.slots) if n >= count), count)
+        added = self._written[count:whole]
+        if not added or max(added) >= self.rows:
+            return ids, starts
+        return np.concatenate([ids, np.zeros((len(added), 1), ids.dtype)]), np.append(starts, added)
+
     def _run(
-        self, ids: NDArray[Any], starts: NDArray[Any], keep: NDArray[Any], slot: int
+        self, ids: NDArray[Any], starts: NDArray[Any], keep: NDArray[Any], slot: int, used: int = 1
     ) -> NDArray[np.float32]:
         count, length = ids.shape
         ends = starts + length
+        self._written[slot : slot + used] = ends[:used].tolist()
         values = (
             ids, starts[:, None] + np.arange(length), (ends - 1).astype(np.int32),
             np.array([ends.max()], np.int32), keep,
         )  # fmt: skip
         given: dict[str, Any] = dict(zip(self._inputs, values, strict=True))
         return self.held.run(given, slot, count, self._logits)
+
+
+def batch_sizes(slots: int) -> tuple[int, ...]:
+    """Return the numbers of sequences for which a GPU's step is compiled with known sizes."""
+    return (1,) if slots == 1 else (1, slots) if slots <= _BATCH else (1, _BATCH, slots)
 
 
 def cached(key: str | None, options: CompileOptions) -> tuple[CompiledProgram, CacheShape] | None:

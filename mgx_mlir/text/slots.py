@@ -33,6 +33,7 @@ class Slots(Protocol):
 
     slots: int
     rows: int
+    chunk: int  # tokens of a prompt that a call computes
 
     def run(
         self, values: Mapping[str, NDArray[Any]], slot: int, count: int, result: str
@@ -53,6 +54,8 @@ class Slots(Protocol):
 
 class HostSlots:
     """Caches in host memory, which is committed when rows are written."""
+
+    chunk = 128
 
     def __init__(
         self,
@@ -89,6 +92,8 @@ class HostSlots:
 
 class DeviceSlots:
     """Caches in a GPU's memory, all of it allocated at once; they never leave it."""
+
+    chunk = 512  # most of a call's time is launches
 
     def __init__(
         self,
@@ -205,6 +210,7 @@ class SlotDecoder:
 
     def __init__(self, held: Slots) -> None:
         self.held, self.slots, self.rows = held, held.slots, held.rows
+        self.chunk = held.chunk
 
     def swap(self, a: int, b: int, rows: int) -> None:
         """Exchange the first rows of two slots."""

@@ -17,6 +17,8 @@ HERMES = "{% if tools %}<tools>{{ tools }}</tools><tool_call>{% endif %}{{ messa
 class Fake:
     """Each slot has a cache of tokens; a wrong row gives other logits."""
 
+    chunk = 128
+
     def __init__(self, slots: int = 3, rows: int = 64, words: int = WORDS) -> None:
         self.slots, self.rows, self.words = slots, rows, words
         self.cache = np.full((slots, rows), -1)

@@ -5,7 +5,7 @@ CPUs copy the parts instead, as such a loop is several times slower there.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from mgx_mlir.core.dynamic_dims import UndecidedError
@@ -27,7 +27,7 @@ class _Plan:
     """A concatenation whose elements are read by index maps."""
 
     body: ir.Block  # block of the kernel, or the copy of it that names dynamic dims
-    extents: list[Extent]  # those of the result
+    extents: Sequence[Extent]  # those of the result
     tensors: Mapping[ir.Value, ir.Value]  # operand of each of the body's arguments
     named: NamedBody | None  # None where dims are fixed
 
@@ -42,14 +42,14 @@ def match(e: LoweringContext, site: GpuKernelSite) -> _Plan | Refusal:
     if not e.options.regions or e.in_kernel:
         return Refusal("it is not alone in its dispatch region")
     with e.kernel():
-        tensors = {a: e.tensor(a) for a in site.body.arguments}
+        tensors: dict[ir.Value, ir.Value] = {a: e.tensor(a) for a in site.body.arguments}
         named = NamedBody(e, site.op, site.body, tensors)
         try:
             plan = _planned(named.block, named, named.tensors)
             if not isinstance(plan, Refusal):
-                extents: list[Extent] = [named.index(e, d) for d in plan.extents]
+                dims = TensorType.of(fused_concat.result_of(plan.body)).dims
                 named.check_sizes()
-                return replace(plan, extents=extents)
+                return replace(plan, extents=[named.index(e, d) for d in dims])
         except UndecidedError as error:
             plan = Refusal(str(error) or "its extents depend on elements")
     named.forget()

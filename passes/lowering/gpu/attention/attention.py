@@ -29,8 +29,8 @@ from mgx_mlir.passes.analysis.attention_form import AttentionForm, attention_for
 from mgx_mlir.passes.lowering import kernel_region, views
 from mgx_mlir.passes.lowering.context import LoweringContext
 from mgx_mlir.passes.lowering.expr import Expr, Extent, Leaf, Splat, View, behind_views, identity
-from mgx_mlir.passes.lowering.gpu.named_elements import NamedElements
 from mgx_mlir.passes.lowering.gpu.matmul.mma import SIDE
+from mgx_mlir.passes.lowering.gpu.named_elements import NamedElements
 from mgx_mlir.passes.lowering.gpu.sites import GpuKernelSite
 from mgx_mlir.passes.lowering.iree.linalg_ext import attention
 from mgx_mlir.passes.lowering.named_body import NamedBody

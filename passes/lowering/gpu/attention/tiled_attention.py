@@ -17,7 +17,7 @@ from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.dynamic_dims import is_named
 from mgx_mlir.core.ir import arith, ir, math
 from mgx_mlir.core.shapes import TensorType
-from mgx_mlir.hardware.chips import CHIPS
+from mgx_mlir.hardware.chips import CHIPS, amd_chip
 from mgx_mlir.passes.analysis.shared_heads import shared_heads
 from mgx_mlir.passes.analysis.widened_attention import source_type, widening
 from mgx_mlir.passes.lowering import index, views
@@ -108,7 +108,8 @@ def _multiplied_type(e: LoweringContext, k: AttentionKernel, *, few: bool) -> DT
     given, form = source_type(k.form), k.form
     if given is not None and widening(form, given) is not None:
         whole = not is_named(form.keys) and form.keys % SIDE == 0
-        alone = CHIPS[e.options.arch].lanes == 32 and form.queries == 1 and whole
+        alone = amd_chip(e.options.arch) and CHIPS[e.options.arch].lanes == 32
+        alone = alone and form.queries == 1 and whole
         if not alone if few else k.named is not None and k.rounded_type is given:
             return given
     return k.type.dtype if k.has_one_type() else None
