@@ -1,4 +1,5 @@
 // RUN: mgx-opt --mgx-lower-to-linalg=arch=generic --split-input-file %s | filecheck %s
+// RUN: mgx-opt --mgx-lower-to-linalg='target=gpu arch=gfx942' --split-input-file %s | filecheck %s --check-prefix=GPU
 
 // Rows of a table: whole slices at once, at indices that are wrapped and clamped before.
 // CHECK-LABEL: @main(
@@ -94,4 +95,33 @@ func.func @main(%x: tensor<4x5xf16>, %i: tensor<3x2xi32>) -> tensor<3xf16> {
 func.func @main(%i: tensor<3xi64>, %v: tensor<2xf32>) -> tensor<3x4xf32> {
   %0 = "migraphx.onehot"(%i, %v) {axis = -1 : i64, depth = 4 : i64} : (tensor<3xi64>, tensor<2xf32>) -> tensor<3x4xf32>
   return %0 : tensor<3x4xf32>
+}
+
+// -----
+
+// One row. On a GPU each element reads the index: of a gather of slices IREE would make a slice,
+// whose index the host reads.
+// CHECK-LABEL: @main(%arg0: tensor<100x32xf16>
+// CHECK: "iree_linalg_ext.gather"
+// GPU-LABEL: @main(%arg0: tensor<100x32xf16>
+// GPU-NOT: iree_linalg_ext.gather
+// GPU: linalg.generic
+// GPU: tensor.extract %arg0
+// GPU: return
+func.func @main(%x: tensor<100x32xf16>, %i: tensor<1xi64>) -> tensor<1x32xf16> {
+  %0 = "migraphx.gather"(%x, %i) {axis = 0 : i64} : (tensor<100x32xf16>, tensor<1xi64>) -> tensor<1x32xf16>
+  return %0 : tensor<1x32xf16>
+}
+
+// -----
+
+// The same of a gathernd.
+// CHECK-LABEL: @main(%arg0: tensor<100x3x32xf16>
+// CHECK: "iree_linalg_ext.gather"
+// GPU-LABEL: @main(%arg0: tensor<100x3x32xf16>
+// GPU-NOT: iree_linalg_ext.gather
+// GPU: return
+func.func @main(%x: tensor<100x3x32xf16>, %i: tensor<1x2xi64>) -> tensor<1x32xf16> {
+  %0 = "migraphx.gathernd"(%x, %i) {batch_dims = 0 : i64} : (tensor<100x3x32xf16>, tensor<1x2xi64>) -> tensor<1x32xf16>
+  return %0 : tensor<1x32xf16>
 }

@@ -14,6 +14,7 @@ from mgx_mlir.core.op import is_a
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.dialects.migraphx.attention import ConcatPastPresent
 from mgx_mlir.dialects.migraphx.broadcasts import DimensionsOf
+from mgx_mlir.dialects.migraphx.require import Require
 from mgx_mlir.passes.simplify_dyn_ops import refine
 from mgx_mlir.programs.build import Builder
 from mgx_mlir.programs.program_ir import ProgramIR, entry_block, result_types
@@ -38,14 +39,20 @@ def caches_of(program: ProgramIR) -> tuple[Pair, ...]:
     return tuple(found)
 
 
-def in_place(program: ProgramIR) -> ProgramIR:
-    """Copy a program into the in-place form; a run whose cache lacks rows raises an error."""
+def in_place(program: ProgramIR, trusted: bool = False) -> ProgramIR:
+    """Copy a program into the in-place form; a run whose cache lacks rows raises an error.
+
+    trusted: values of inputs are valid, and caches have rows; nothing is checked.
+    """
     copy = program.clone()
     with copy.ctx, ir.Location.unknown(), copy.store.active():
         block = entry_block(copy.main())
         for _, k in caches_of(copy):
             value = block.operations[len(block.operations) - 1].operands[k]
             _without_growth(value.owner.opview)
+        for op in [o.operation for o in block.operations if trusted and is_a(o, Require)]:
+            op.results[0].replace_all_uses_with(op.operands[0])
+            op.erase()
         refine(copy.module.operation)
     settle(copy)
     return copy

@@ -167,7 +167,8 @@ class Compilation:
             forms = {"main": program}
             if self.options.target == "gpu":  # known sizes are those of steps, which are in place
                 forms |= {v.function: self.variants.pop(v.function) for v in sizes}
-            self.variants |= {in_place_name(n): in_place(p) for n, p in forms.items()}
+            trusted = self.options.trusts_values
+            self.variants |= {in_place_name(n): in_place(p, trusted) for n, p in forms.items()}
         for p in (program, *self.variants.values()):
             before = p.clone() if names_dynamic_dims(p, self.options) else None
             unnamed = run_passes(p, self.options, before)

@@ -114,11 +114,9 @@ def _compile(model: ModelSource, options: CompileOptions) -> CompiledProgram:
         made: CompiledProgram = _interpret(model, options)
     elif options.target == "gpu":
         made = _compile_gpu(model, options)
-        made.device_id = options.device_id
     else:
         made = compile_tuned(model, options)
-    made.graph, made.stream_priority = options.graph, options.stream_priority
-    made.limits = RunLimits.of(options.max_run_seconds, options.max_run_memory)
+    made.run_by(options)
     return made
 
 

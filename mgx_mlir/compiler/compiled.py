@@ -26,6 +26,7 @@ Self = TypeVar("Self", bound="CompiledProgram")
 
 if TYPE_CHECKING:
     from mgx_mlir.compiler.limited_runs import LimitedRuns
+    from mgx_mlir.compiler.options import CompileOptions
     from mgx_mlir.compiler.without_names import WithoutNames
     from mgx_mlir.programs.program_ir import ProgramIR
     from mgx_mlir.runtime.gpu_memory import DeviceMemory
@@ -74,6 +75,12 @@ class CompiledProgram:
         self.kernels, self.stats = list(kernels), stats
         self._known, self._plain = KnownInputs(signature), signature.gives_plain_arrays
         self.without_names: WithoutNames | None = None
+
+    def run_by(self, options: CompileOptions) -> None:
+        """Take the options of runs, which the code does not depend on."""
+        self.device_id = options.device_id
+        self.graph, self.stream_priority = options.graph, options.stream_priority
+        self.limits = RunLimits.of(options.max_run_seconds, options.max_run_memory)
 
     @property
     def target(self) -> str:

@@ -35,7 +35,8 @@ _NOT_OF_CODE = (
     "background", "sizes",
 )  # fmt: skip
 FEW_THREADS = 4  # kernels of one image have eight workgroups or more: two for each thread
-_SEARCHED = ("importer", "tuning", "matmuls")  # no keywords of `compile`
+# no keywords of `compile`
+_SEARCHED = ("importer", "tuning", "matmuls", "trusts_values")
 
 
 @dataclass(frozen=True)
@@ -132,6 +133,10 @@ class CompileOptions:
 
     matmuls: tuple[tuple[GemmShape, GemmConfig], ...] = ()
     """Solutions that searches found for matmuls that the program may have."""
+
+    trusts_values: bool = False
+    """Functions that update caches in place do not check values of inputs: the caller guarantees
+    them. A check reads a value on the host, and its call cannot be a graph."""
 
     def __post_init__(self) -> None:
         """Check the options. Raise UsageError, which names all wrong ones."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -93,7 +94,7 @@ class DeviceTensor:
         """Bytes of its elements."""
         return math.prod(self.dims) * self.dtype.size
 
-    @property
+    @functools.cached_property
     def shadow(self) -> np.ndarray:
         """An array of the same dtype and dims without data, for checks."""
         return np.broadcast_to(np.zeros((), self.dtype.np), self.dims)

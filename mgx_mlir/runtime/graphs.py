@@ -3,7 +3,8 @@
 The first call runs normally, through a recorder (native/record): a library that adds the runtime's
 launches, device copies and fills to a graph. Later calls with inputs of the same dims copy the
 inputs to the first call's memory, launch the graph, and copy the results. The memory of the
-recorded call stays with the graph.
+recorded call stays with the graph. Caches that a call updates are no copies: a graph is of their
+addresses.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import functools
-from collections.abc import Callable, Iterator, Sequence
+import weakref
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -27,6 +29,7 @@ from mgx_mlir.runtime.device_memory import DeviceTensor
 from mgx_mlir.runtime.gpu_api import CUDA
 from mgx_mlir.runtime.gpu_memory import memory, trim
 from mgx_mlir.runtime.gpu_streams import Copies, Stream, wait_for_readers
+from mgx_mlir.runtime.gpu_updates import Updates
 from mgx_mlir.runtime.iree_runtime import LoadedModule
 from mgx_mlir.runtime.ports import Port
 
@@ -39,6 +42,7 @@ _turn = forks.lock(waits=True)
 
 Argument = np.ndarray | DeviceTensor
 Dims = tuple[tuple[int, ...], ...]
+Key = tuple[Dims, tuple[int, ...]]  # dims of inputs, addresses of caches
 
 
 def markable(recorder: str, *args: Any, **kwargs: Any) -> LoadedModule:
@@ -133,14 +137,13 @@ class GraphModule:
 
     may_be_lost = True
     prepared = None
-    updates = None  # a graph has memory of its own for what it reads
 
     def __init__(
         self, recorder: Recorder, priority: int | None, is_required: bool, *args: Any, **kwargs: Any
     ) -> None:
         self._recorder, self._is_required = recorder, is_required
-        self._calls: dict[Dims, Replay] = {}  # the latest last
-        self._seen: set[Dims] = set()
+        self._calls: dict[Key, Replay] = {}  # the latest last
+        self._seen: set[Key] = set()
         self._lock = forks.lock(waits=True)
         self.device = recorder.home
         self._stream = Stream(self.device, priority)
@@ -150,7 +153,10 @@ class GraphModule:
             self._inner = LoadedModule(*args, library=library, records=True, **kwargs)
         self.inputs, self.outputs = self._inner.inputs, self._inner.outputs
         self._is_static = all(p.static is not None for p in self.inputs)
-        self._is_apart = False  # set for a program that reads values on the host: it is launches
+        # functions that read values on the host: they are launches
+        self._apart = set[str]()
+        inner = self._inner.updates
+        self.updates = None if inner is None else GraphUpdates(self, inner)
 
     def run(self, args: Sequence[Argument], shapes: object = None) -> list[np.ndarray]:
         """Call it with arrays or device tensors in order; return the results in host memory."""
@@ -162,14 +168,33 @@ class GraphModule:
         """Call it, and leave the results in new memory of the device."""
         home = self.device
 
-        def launched(given: Sequence[Argument]) -> list[DeviceTensor]:
-            found = self._inner.run_on_device(given)
-            return [DeviceTensor(home, t.view, t.dtype, t.dims) for t in found]
-
         return self._call(
             args, lambda port, dims: DeviceTensor.empty(home, port.dtype, dims),
-            DeviceTensor.address, launched,
+            DeviceTensor.address, lambda given: self.at_home(self._inner.run_on_device(given)),
         )  # fmt: skip
+
+    def at_home(self, tensors: Sequence[DeviceTensor]) -> list[DeviceTensor]:
+        """Return tensors of the device that is recorded as those of `device`."""
+        return [DeviceTensor(self.device, t.view, t.dtype, t.dims) for t in tensors]
+
+    def update(self, args: Sequence[Argument], inner: Updates) -> list[np.ndarray]:
+        """Write new rows to the caches among `args`; return the other results in host memory.
+
+        A graph is of the caches' addresses, which are not copied. Errors: those of `Updates.run`.
+        """
+        return self._call(
+            args, lambda port, dims: np.empty(dims, port.np), address, inner.run, inner
+        )
+
+    def updated(self, args: Sequence[Argument], inner: Updates) -> list[DeviceTensor]:
+        """Write new rows as `update` does; return all results in the memory of the device.
+
+        Calls are launches: their functions check values, which the host reads.
+        """
+        checked = self._all_checked(args)
+        wait_for_readers(self.device)
+        with self._lock, _turn:
+            return self.at_home(inner.on_device([self._moved(a) for a in checked]))
 
     def recorded(self, args: Sequence[Argument]) -> Replay | None:
         """Return the call at the dims of these inputs; None where it is made by launches.
@@ -190,6 +215,16 @@ class GraphModule:
     def stream(self) -> int:
         """The address of the stream that calls from the host run on."""
         return self._stream.address
+
+    @property
+    def recordings(self) -> int:
+        """The number of calls that are held as graphs."""
+        return len(self._calls)
+
+    @property
+    def launched(self) -> frozenset[str]:
+        """The functions whose calls cannot be recorded, since they read values on the host."""
+        return frozenset(self._apart)
 
     def function_for(self, args: Sequence[Argument]) -> str:
         """Return the function that is run for these inputs."""
@@ -212,23 +247,26 @@ class GraphModule:
     def _call(
         self, args: Sequence[Argument], new: Callable[[Port, tuple[int, ...]], Any],
         place: Callable[[Any], int], launched: Callable[[Sequence[Argument]], list[Any]],
+        updates: Updates | None = None,
     ) -> list[Any]:  # fmt: skip
         self.device.check()
         checked = self._all_checked(args)
         wait_for_readers(self.device)
+        kept = {} if updates is None else updates.caches
         with self._lock:
             try:
-                call = self._replay(checked)
+                call = self._replay(checked, updates)
                 if call is None:
                     if len(self._seen) >= _MOST_SEEN:
                         self._seen.clear()
-                    self._seen.add(tuple(_dims(a) for a in checked))
+                    self._seen.add(_key(checked, kept))
                     with _turn:
                         return launched([self._moved(a) for a in checked])
-                found = [new(p, d) for p, d in zip(self.outputs, call.dims, strict=True)]
+                ports = [p for i, p in enumerate(self.outputs) if i not in kept.values()]
+                found = [new(p, d) for p, d in zip(ports, call.dims, strict=True)]
                 call.launch(
-                    [_place(a) for a in checked], [place(a) for a in found], self._stream.address,
-                    wait=True,
+                    [_place(a) for i, a in enumerate(checked) if i not in kept],
+                    [place(a) for a in found], self._stream.address, wait=True,
                 )  # fmt: skip
             except RunError as e:
                 forget(self._at, e)
@@ -259,23 +297,32 @@ class GraphModule:
             return DeviceTensor(self._at, a.view, a.dtype, a.dims)
         return a
 
-    def _replay(self, args: Sequence[Argument]) -> Replay | None:
-        """Return the recorded call at the dims of checked inputs; it is recorded where it pays."""
+    def _replay(self, args: Sequence[Argument], updates: Updates | None = None) -> Replay | None:
+        """Return the recorded call at the dims of checked inputs; it is recorded where it pays.
+
+        updates: the functions in place, whose calls are at addresses of caches, too.
+        """
         if self._inner.lanes is None:
             raise RunError("the program is closed")
-        if self._is_apart:
+        name = self._inner.function_for(args) if updates is None else updates.function_for(args)
+        if name in self._apart:
             return None
-        dims = tuple(_dims(a) for a in args)
-        call = self._calls.get(dims)
+        key = _key(args, {} if updates is None else updates.caches)
+        call = self._calls.pop(key, None)
         if call is not None:
+            self._calls[key] = call
             return call
-        if not (self._is_static or self._is_required or dims in self._seen):
+        if updates is not None:
+            held = all(isinstance(args[i], DeviceTensor) for i in updates.caches)
+            if not (held and key in self._seen and updates.is_in_place(name)):
+                return None  # a graph copies no cache
+        elif not (self._is_static or self._is_required or key in self._seen):
             return None  # sizes that come once are no graph
-        call = self._record(args, dims)
+        call = self._record(args, updates)
         if call is None:
-            self._is_apart = True
+            self._apart.add(name)
             return None
-        self._calls[dims] = call
+        self._calls[key] = call
         if not self._is_static:
             self._make_room()
         return call
@@ -288,21 +335,29 @@ class GraphModule:
         ):
             self._calls.pop(next(iter(self._calls))).drop()
 
-    def _record(self, args: Sequence[Argument], dims: Dims) -> Replay | None:
+    def _record(self, args: Sequence[Argument], updates: Updates | None) -> Replay | None:
         """Make the first call; None for one that reads values on the host."""
+        kept = {} if updates is None else updates.caches
+        made = self._inner.run_on_device if updates is None else updates.on_device
         with _turn:
-            ports = zip(self.inputs, dims, strict=True)
-            places = [DeviceTensor.empty(self._at, p.dtype, d) for p, d in ports]
-            copies = Copies(self.device)
-            for to, a in zip(places, args, strict=True):
+            places: list[DeviceTensor] = []
+            copies, own = Copies(self.device), list[DeviceTensor]()
+            for i, (port, a) in enumerate(zip(self.inputs, args, strict=True)):
+                if i in kept and isinstance(a, DeviceTensor):
+                    places.append(DeviceTensor(self._at, a.view, a.dtype, a.dims))
+                    continue
+                to = DeviceTensor.empty(self._at, port.dtype, _dims(a))
+                places.append(to)
+                own.append(to)
                 kind = copies.within if isinstance(a, DeviceTensor) else copies.to_device
                 kind(to.address(), _place(a), to.nbytes)
             copies.finish()
             # blocks that are kept for later calls would be those of later calls, too
             trim(self._at)
-            call = Replay(self._recorder, self._lock, places)
+            call = Replay(self._recorder, self._lock, own)
             try:
-                call.end(self._inner.run_on_device(places))
+                found = made(places)
+                call.end([t for i, t in enumerate(found) if i not in kept.values()])
             except BaseException:
                 call.give_up()
                 raise
@@ -311,7 +366,7 @@ class GraphModule:
         if not call.on_host:
             return call
         call.drop()
-        if not self._is_required:
+        if updates is not None or not self._is_required:
             return None
         name = self.device.api.name
         raise UsageError(
@@ -397,6 +452,32 @@ class Replay:
             with gpu_calls.current(self._recorder.home):
                 self._recorder.library.mgxRecordDrop(handle)
         self._inputs, self._results = [], []
+
+
+class GraphUpdates:
+    """Updates of a GraphModule's caches; `run` and `on_device` are those of `Updates`."""
+
+    def __init__(self, module: GraphModule, inner: Updates) -> None:
+        self._module, self._inner = weakref.ref(module), inner
+
+    def run(self, args: Sequence[Argument]) -> list[np.ndarray]:
+        """Write new rows to the caches among `args`; return the other results in host memory."""
+        return self._held().update(args, self._inner)
+
+    def on_device(self, args: Sequence[Argument]) -> list[DeviceTensor]:
+        """Write new rows as `run` does; return all results in the memory of the device."""
+        return self._held().updated(args, self._inner)
+
+    def _held(self) -> GraphModule:
+        module = self._module()
+        if module is None:
+            raise RunError("the program is closed")
+        return module
+
+
+def _key(args: Sequence[Argument], caches: Mapping[int, int]) -> Key:
+    """Return the dims of a call's inputs, and the addresses of its caches."""
+    return tuple(map(_dims, args)), tuple(_place(args[i]) for i in caches)
 
 
 def _dims(a: Argument) -> tuple[int, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
@@ -235,6 +235,8 @@ def load(
         decoder = made.decoder(_of_file(made, weights or dtype, how), slots, rows)
     else:
         is_gpu = how.target == "gpu"
+        if is_gpu:  # ProgramDecoder's values are valid by construction
+            how = replace(how, trusts_values=True)
         form = _Form(
             weights, dtype, _long_context(made.config, rows), rows if is_gpu else None,
             batch_sizes(slots) if is_gpu else (),

@@ -209,6 +209,7 @@ def cached(key: str | None, options: CompileOptions) -> tuple[CompiledProgram, C
         return None
     if made is None:
         return None
+    made.run_by(options)
     made.params = _in_large_pages(str(row["program"]), made.params)
     return made, shape
 

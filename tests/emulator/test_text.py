@@ -9,6 +9,7 @@ import pytest
 
 import mgx_mlir
 from mgx_mlir import text
+from mgx_mlir.runtime.graphs import GraphModule
 from mgx_mlir.text import Engine, Request, Sampling
 from mgx_mlir.text.onnx_folder import OnnxFolder
 from mgx_mlir.text.program import ProgramDecoder
@@ -43,9 +44,14 @@ def test_an_onnx_decoder(tmp_path: Path, arch: str, library: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("arch", ARCHS)
-@pytest.mark.parametrize("weights", [None, "int4"])
-def test_a_checkpoint(tmp_path: Path, arch: str, weights: str | None, library: Path) -> None:
+@pytest.mark.parametrize(
+    ("arch", "weights", "graph"),
+    [(arch, w, None) for arch in ARCHS for w in (None, "int4")] + [("gfx942", None, True)],
+)
+def test_a_checkpoint(
+    tmp_path: Path, arch: str, weights: str | None, graph: bool | None, library: Path
+) -> None:
+    """The CPU's tokens, alone and in a batch; with `graph` steps are launches of a graph."""
     pytest.importorskip("torch")
     pytest.importorskip("transformers")
     from tests.text import tiny
@@ -53,7 +59,7 @@ def test_a_checkpoint(tmp_path: Path, arch: str, weights: str | None, library: P
     tiny.save(tmp_path)
     how = {"slots": 2, "weights": weights}
     cpu = text.load(tmp_path, **how)  # type: ignore[arg-type]
-    gpu = text.load(tmp_path, target="gpu", arch=arch, emulate=True, **how)  # type: ignore[arg-type]
+    gpu = text.load(tmp_path, target="gpu", arch=arch, emulate=True, graph=graph, **how)  # type: ignore[arg-type]
     made = [
         Request(cpu.tokens(prompt), 12, Sampling(0.7 * i, seed=4), stop_tokens=frozenset())
         for i, prompt in enumerate(("the quick brown fox", "lazy dog"))
@@ -64,3 +70,14 @@ def test_a_checkpoint(tmp_path: Path, arch: str, weights: str | None, library: P
     assert [[p.token for p in h] for h in together] == want
     assert isinstance(gpu.decoder, ProgramDecoder)
     assert isinstance(gpu.decoder.held, DeviceSlots)
+    if graph:
+        loaded = gpu.decoder.program.load()  # type: ignore[attr-defined]
+        assert isinstance(loaded, GraphModule)
+        steps = loaded.recordings
+        assert steps
+        for i in range(6):  # prompts of one length, three in each slot
+            row = [20 * i + k for k in range(4)]
+            tokens = [[p.token for p in m.engine().submit(Request(row, 2))] for m in (cpu, gpu)]
+            assert tokens[0] == tokens[1]
+        assert loaded.recordings > steps
+        assert not loaded.launched  # no function reads values on the host

@@ -51,7 +51,8 @@ def gather(op: Gather, ins: tuple[ir.Value, ir.Value], e: LoweringContext) -> ir
         at = host.extents_of(e, op.indices)[0] if it.rank <= 1 else None
         if isinstance(at, int):
             return _one_slice(e, data, own, axis, at, t, extents)
-    if axis == 0 and it.rank and isinstance(own[0], int) and _is_large(own[1:]):
+    slices = not _is_read_on_host(e, counts)
+    if slices and axis == 0 and it.rank and isinstance(own[0], int) and _is_large(own[1:]):
         where = _normalized_indices(e, index, it, [own[0]], counts)
         return gather_slices(e, data, where, [0], extents, t.dtype)
     rank = it.rank
@@ -86,6 +87,14 @@ def _one_slice(
     sizes: list[Extent] = [*own[:axis], 1, *own[axis + 1 :]]
     part = extract_slice(e, data, offsets, sizes)
     return reshape_tensor(e, part, TensorType(t.dtype, tuple(e.static_dims(extents))), extents)
+
+
+def _is_read_on_host(e: LoweringContext, counts: Sequence[Extent]) -> bool:
+    """Return whether IREE would read the index of a gather of slices on the host: one on a GPU.
+
+    It makes a slice of the gather, and the call waits for the index.
+    """
+    return e.options.target == "gpu" and all(n == 1 for n in counts)
 
 
 def _is_large(extents: Sequence[Extent]) -> bool:
@@ -124,7 +133,7 @@ def gathernd(op: GatherND, ins: tuple[ir.Value, ir.Value], e: LoweringContext) -
     if 0 in extents:
         return e.empty(extents, t.dtype)
     picked, rank = own[b : b + k], it.rank
-    static = all(isinstance(d, int) for d in picked)
+    static = all(isinstance(d, int) for d in picked) and not _is_read_on_host(e, counts[:-1])
     if b == 0 and k > 0 and rank > 1 and static and _is_large(own[k:]):
         where = _normalized_indices(e, index, it, picked, counts)
         return gather_slices(e, data, where, list(range(k)), extents, t.dtype)
