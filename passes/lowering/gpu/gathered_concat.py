@@ -27,7 +27,7 @@ class _Plan:
     """A concatenation whose elements are read by index maps."""
 
     body: ir.Block  # block of the kernel, or the copy of it that names dynamic dims
-    extents: Sequence[Extent]  # those of the result
+    extents: Sequence[Extent]  # dims of the result
     tensors: Mapping[ir.Value, ir.Value]  # operand of each of the body's arguments
     named: NamedBody | None  # None where dims are fixed
 
