@@ -5,8 +5,9 @@ lanes. Keys and values are read in place, an element at a time, by the multiplic
 scores of all keys do not fit on the stack, the sums are rescaled as the maximum grows. Few queries
 are computed one by one (attention_rows.py), and so are those of a dynamic width that does not fit
 on the stack; with dynamic extents the kernel chooses at run time. One query of heads that share
-keys and values is computed for several heads together (attention_heads.py). bf16 is multiplied in
-tile registers (attention_tiles.py) or by pairs (attention_pairs.py).
+keys and values is computed for several heads together (attention_heads.py). A block has 16 queries
+of two to four such heads. bf16 is multiplied in tile registers (attention_tiles.py) or by pairs
+(attention_pairs.py).
 """
 
 from __future__ import annotations
