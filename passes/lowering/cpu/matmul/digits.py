@@ -109,15 +109,18 @@ class Digits:
 
 
 def digits_of(
-    x: ir.Value, rows: Index, depth: int, form: FewBits, digits: int, isa: Isa
-) -> list[ir.Value]:
-    """Make the dispatch that splits rows [rows, depth] into digits; digits: their number."""
-    group = group_of(form)
+    x: ir.Value, rows: Index, depth: int, form: FewBits, isa: Isa, counts: Sequence[int],
+    most: int = 0,
+) -> list[ir.Value]:  # fmt: skip
+    """Make the dispatch that splits rows [rows, depth] into digits.
+
+    counts: the number of digits; with two of them the second one is for more rows than `most`.
+    """
+    group, digits = group_of(form), max(counts)
     count = -(-depth // group)
     factor = -1 if form.zeros is not None else -middle_of(isa, form)
     joined = form.zeros is not None and form.zeros.is_float
     kind, width = (dtypes.FLOAT, 1) if joined else (dtypes.INT32, digits)
-
     at_once = min(rows, _ROWS) if isinstance(rows, int) else _ROWS
 
     def body(k: WorkgroupBuilder) -> list[ResultTile]:
@@ -128,15 +131,23 @@ def digits_of(
                 k.empty((high, count))]  # fmt: skip
         whole, rest = divmod(depth, group)
 
-        def row(r: Index, carried: list[ir.Value]) -> list[ir.Value]:
-            def one(g: Index, carried: list[ir.Value], size: int = group) -> list[ir.Value]:
-                at, sizes = (k.add(start, r), r), (group, size, digits)
-                return _apart(k, x, at, g, sizes, factor, carried, joined=joined)
+        def split(own: int) -> list[ir.Value]:
+            def row(r: Index, carried: list[ir.Value]) -> list[ir.Value]:
+                def one(g: Index, carried: list[ir.Value], size: int = group) -> list[ir.Value]:
+                    at, sizes = (k.add(start, r), r), (group, size, own)
+                    return _apart(k, x, at, g, sizes, factor, carried, joined=joined)
 
-            found = k.loop(0, whole, 1, carried, one) if whole else carried
-            return one(whole, found, rest) if rest else found
+                found = k.loop(0, whole, 1, carried, one) if whole else carried
+                return one(whole, found, rest) if rest else found
 
-        made = k.each(0, high, 1, made, row)
+            return k.each(0, high, 1, made, row)
+
+        few, *many = counts
+        if many:
+            is_few, kinds = k.is_less(k.inner(rows), most + 1), [v.type for v in made]
+            made = k.when(is_few, lambda: split(few), lambda: split(many[0]), kinds)
+        else:
+            made = split(few)
         return [ResultTile(made[0], (start, 0, 0), (high, digits, depth)),
                 ResultTile(made[1], (start, 0, 0), (high, count, width)),
                 ResultTile(made[2], (start, 0), (high, count))]  # fmt: skip

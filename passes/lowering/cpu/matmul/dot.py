@@ -259,14 +259,11 @@ def matmul(
     """
     lead = [batch] if shape.lead else []
     few, many = _few_and_many(shape, isa)
-    if in_digits(shape, isa):
+    if counts := _counts(shape, isa):
         assert shape.bits is not None
         assert isinstance(shape.depth, int)
-        operands = [*operands, *digits_of(operands[0], few, shape.depth, shape.bits, FEW, isa)]
-    if shape.many_digits:
-        assert shape.bits is not None
-        assert isinstance(shape.depth, int)
-        apart = digits_of(operands[0], many, shape.depth, shape.bits, shape.many_digits, isa)
+        most = _few_at_most(shape, isa)
+        apart = digits_of(operands[0], few, shape.depth, shape.bits, isa, counts, most)
         operands = [*operands, *apart]
     if shape.split:
         assert isinstance(shape.depth, int)
@@ -287,6 +284,12 @@ def in_digits(shape: DotShape, isa: Isa) -> bool:
     return few and uses_digits(isa, shape.bits, shape.rows, shape.depth, shape.columns)
 
 
+def _counts(shape: DotShape, isa: Isa) -> list[int]:
+    """Return how many digits rows are split into: for few rows, and for many."""
+    found = [FEW] if in_digits(shape, isa) else []
+    return [*found, shape.many_digits] if shape.many_digits else found
+
+
 def _few_at_most(shape: DotShape, isa: Isa) -> int:
     """Return for how many rows codes stay in registers, where their number is dynamic."""
     if shape.many_digits == MANY[16]:
@@ -302,12 +305,12 @@ def _at_once(shape: DotShape, isa: Isa) -> int:
 
 
 def _few_and_many(shape: DotShape, isa: Isa) -> tuple[Index, Index]:
-    """Return the rows that are taken apart as few, and those as many.
+    """Return the rows that are split into digits, and those into parts for tile registers.
 
     Where their number is dynamic, one of the two is 0.
     """
     rows = shape.rows
-    if isinstance(rows, int) or not (shape.split or shape.many_digits):
+    if isinstance(rows, int) or not shape.split:
         return rows, rows
     most = arith.ConstantOp(ir.IndexType.get(), _few_at_most(shape, isa)).result
     none = arith.ConstantOp(ir.IndexType.get(), 0).result
@@ -345,14 +348,10 @@ class _Loops:
         if shape.bits is not None:
             used = 2 if shape.bits.zeros is None else 3
             tensors = k.inputs[1 : 1 + used]
-            for count, given in (
-                (FEW, in_digits(shape, isa)),
-                (shape.many_digits, shape.many_digits),
-            ):
-                if given:
-                    first = 1 + used
-                    self.digits[count] = Digits(count, *k.inputs[first : first + TENSORS])
-                    used += TENSORS
+            if counts := _counts(shape, isa):
+                apart = k.inputs[1 + used : 1 + used + TENSORS]
+                self.digits = {count: Digits(count, *apart) for count in counts}
+                used += TENSORS
             used += shape.split
             self.widened = WidenedB(k, isa, shape.bits, cut.width, cut.block, tensors)
             return self.widened, used
