@@ -16,6 +16,7 @@ PASS_NAMES = (
     "eliminate_pad",
     "forget_dynamic_dims",
     "fuse_attention",
+    "fuse_cache_rows",
     "fuse_concat",
     "fuse_horizontal",
     "fuse_layout",

@@ -100,6 +100,7 @@ def cpu(o: PipelineOptions) -> tuple[str, ...]:
         _step("insert_pad", dense=True, leave="vector" if o.loops else None),
         # attention in blocks of queries; below eight queries separate dots are faster
         _step("fuse_attention", when=o.loops, fast_math=o.fast_math, min_queries=8),
+        _step("fuse_cache_rows", when=o.fuse),
         # types that the CPU cannot multiply; attention widens what it reads by itself
         _step(
             "eliminate_data_type",
@@ -177,6 +178,7 @@ def gpu(o: PipelineOptions) -> tuple[str, ...]:
         # the attention kernel supports a scale and a mask of the scores; of few queries in f32 it
         # has too few workgroups, and no matrix instruction
         _step("fuse_attention", when=o.fuse, fast_math=o.fast_math, flash=True, min_wide=16),
+        _step("fuse_cache_rows", when=o.fuse),
         # decompose quantisation, so that it is fused
         _step("rewrite_quantization", when=o.fuse),
         # each fused op becomes one dispatch, also 8-bit matmuls with their epilogues

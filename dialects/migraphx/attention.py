@@ -27,6 +27,12 @@ def first_positions(seqlens: np.ndarray, length: int) -> np.ndarray:
     return np.maximum(seqlens.reshape(-1).astype(np.int64) + 1 - length, 0)
 
 
+def turned(x: np.ndarray, cos: np.ndarray, sin: np.ndarray) -> np.ndarray:
+    """Return heads (batch, heads, rows, size) rotated by angles: pairs are (i, i + size / 2)."""
+    low, high = np.split(x, 2, axis=-1)
+    return x * cos + np.concatenate([-high, low], axis=-1) * sin
+
+
 class ConcatPastPresent(Op, name="concat_past_present"):
     """The cache `past` with the new rows `input` written after the existing ones.
 
@@ -34,7 +40,9 @@ class ConcatPastPresent(Op, name="concat_past_present"):
     `seqlens_k`, integers, one per batch entry, is the number of all rows of the entry minus 1: the
     new ones begin at max(seqlens_k + 1 - new, 0), and rows beyond the end are dropped. `rows`, one
     integer, is the number of rows of the result if larger than that of `past`; rows that are
-    neither old nor new are 0. MIGraphX has no such operand. `kv_num_heads` is the number of heads,
+    neither old nor new are 0. `cos` and `sin` (batch, 1, new, size) turn the new rows first:
+    x * cos + concat(-x_high, x_low) * sin, of halves of a head. With `rows_first` the input is
+    (batch, new, heads, size). MIGraphX has none of these. `kv_num_heads` is the number of heads,
     0: not stated. The result aliases `past` in MIGraphX; here it is a value. MIGraphX
     `concat_past_present`.
 
@@ -49,8 +57,11 @@ class ConcatPastPresent(Op, name="concat_past_present"):
     seqlens_k: Operand
     past: Operand
     rows: Operand | None
+    cos: Operand | None
+    sin: Operand | None
     out: Result
     kv_num_heads = attr.int_(0)
+    rows_first = attr.bool_(False)
 
     @staticmethod
     def infer(o: InferView) -> TensorType:
@@ -59,6 +70,8 @@ class ConcatPastPresent(Op, name="concat_past_present"):
         check_same_dtype([o.input, o.past])
         check_seqlens(o.seqlens_k, o.past.dims[0])
         new, old = o.input.dims, o.past.dims
+        if o.rows_first:
+            new = (new[0], new[2], new[1], new[3])
         check(
             merge_dims((new[0], new[1], new[3]), (old[0], old[1], old[3])) is not None,
             lambda: f"input expected the batch, heads and size of {o.past}, got {o.input}",
@@ -67,6 +80,19 @@ class ConcatPastPresent(Op, name="concat_past_present"):
             o.kv_num_heads >= 0 and (o.kv_num_heads == 0 or compatible(o.kv_num_heads, old[1])),
             lambda: f"kv_num_heads expected {old[1]}, got {o.kv_num_heads}",
         )
+        check((o.cos is None) == (o.sin is None), lambda: "cos expected sin beside it")
+        if o.cos is not None and o.sin is not None:
+            angles = (new[0], 1, new[2], old[3])
+            check_same_dtype([o.past, o.cos, o.sin])
+            for t in (o.cos, o.sin):
+                check(
+                    t.rank == 4 and merge_dims(t.dims, angles) is not None,
+                    lambda t=t: f"cos and sin expected the dims {angles}, got {t}",
+                )
+            check(
+                old[3] == DYN or old[3] % 2 == 0,
+                lambda: f"rows to be turned expected an even size, got {old[3]}",
+            )
         if o.rows is None:
             return o.past
         check_index_type(o.rows, "rows")
@@ -86,9 +112,16 @@ class ConcatPastPresent(Op, name="concat_past_present"):
         seqlens_k: np.ndarray,
         past: np.ndarray,
         rows: np.ndarray | None = None,
+        cos: np.ndarray | None = None,
+        sin: np.ndarray | None = None,
         *,
         kv_num_heads: int = 0,
+        rows_first: bool = False,
     ) -> np.ndarray:
+        if rows_first:
+            x = x.transpose(0, 2, 1, 3)
+        if cos is not None and sin is not None:
+            x = turned(*(v.astype(np.float64) for v in (x, cos, sin))).astype(x.dtype)
         batch, heads, longest, size = past.shape
         if rows is not None:
             longest = max(longest, int(rows.reshape(-1)[0]))
@@ -114,6 +147,22 @@ class ConcatPastPresent(Op, name="concat_past_present"):
             example(floats(2, 3, 2, 4, seed=1), lengths(7, 1), past, np.array([8])),
             example(floats(2, 3, 1, 4, seed=1), lengths(1, 5), past, np.array(3)),
             example(floats(2, 3, 2, 4, seed=1), lengths(1, 1), past[:, :, :0], np.array(2)),
+            example(floats(2, 2, 3, 4, seed=1), lengths(4, 1), past, rows_first=True),
+            example(
+                floats(2, 2, 3, 4, seed=1),
+                lengths(4, 5),
+                past,
+                None,
+                *(floats(2, 1, 2, 4, seed=i) for i in (2, 3)),
+                rows_first=True,
+            ),
+            example(
+                floats(2, 3, 1, 4, seed=1),
+                lengths(5, 7),
+                past,
+                np.array([8]),
+                *(floats(2, 1, 1, 4, seed=i) for i in (2, 3)),
+            ),
         ]
 
 

@@ -249,6 +249,30 @@ func.func @concat_past_present_rows_expected_one_element(%a: tensor<1x2x1x8xf32>
 
 // -----
 
+func.func @concat_past_present_cos_without_sin(%a: tensor<1x2x1x8xf32>, %b: tensor<1xi32>, %c: tensor<1x2x64x8xf32>, %d: tensor<1x1x1x8xf32>) {
+  // expected-error @+1 {{'migraphx.concat_past_present' op cos expected sin beside it}}
+  %0 = "migraphx.concat_past_present"(%a, %b, %c, %d) {operandSegmentSizes = array<i32: 1, 1, 1, 0, 1, 0>} : (tensor<1x2x1x8xf32>, tensor<1xi32>, tensor<1x2x64x8xf32>, tensor<1x1x1x8xf32>) -> tensor<1x2x64x8xf32>
+  return
+}
+
+// -----
+
+func.func @concat_past_present_angles_of_heads(%a: tensor<1x2x1x8xf32>, %b: tensor<1xi32>, %c: tensor<1x2x64x8xf32>, %d: tensor<1x2x1x8xf32>) {
+  // expected-error @+1 {{'migraphx.concat_past_present' op cos and sin expected the dims (1, 1, 1, 8), got tensor<1x2x1x8xf32>}}
+  %0 = "migraphx.concat_past_present"(%a, %b, %c, %d, %d) {operandSegmentSizes = array<i32: 1, 1, 1, 0, 1, 1>} : (tensor<1x2x1x8xf32>, tensor<1xi32>, tensor<1x2x64x8xf32>, tensor<1x2x1x8xf32>, tensor<1x2x1x8xf32>) -> tensor<1x2x64x8xf32>
+  return
+}
+
+// -----
+
+func.func @concat_past_present_odd_size_turned(%a: tensor<1x2x1x7xf32>, %b: tensor<1xi32>, %c: tensor<1x2x64x7xf32>, %d: tensor<1x1x1x7xf32>) {
+  // expected-error @+1 {{'migraphx.concat_past_present' op rows to be turned expected an even size, got 7}}
+  %0 = "migraphx.concat_past_present"(%a, %b, %c, %d, %d) {operandSegmentSizes = array<i32: 1, 1, 1, 0, 1, 1>} : (tensor<1x2x1x7xf32>, tensor<1xi32>, tensor<1x2x64x7xf32>, tensor<1x1x1x7xf32>, tensor<1x1x1x7xf32>) -> tensor<1x2x64x7xf32>
+  return
+}
+
+// -----
+
 func.func @concat_past_present_kv_num_heads_expected_2(%a: tensor<1x2x1x8xf32>, %b: tensor<1xi32>, %c: tensor<1x2x64x8xf32>) {
   // expected-error @+1 {{'migraphx.concat_past_present' op kv_num_heads expected 2, got 3}}
   %0 = "migraphx.concat_past_present"(%a, %b, %c) {kv_num_heads = 3 : i64} : (tensor<1x2x1x8xf32>, tensor<1xi32>, tensor<1x2x64x8xf32>) -> tensor<1x2x64x8xf32>

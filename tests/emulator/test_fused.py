@@ -185,7 +185,7 @@ def test_split_fused_reduce(arch: str, library: Path) -> None:
 @pytest.mark.parametrize("arch", ARCHS)
 @pytest.mark.parametrize("dtype", ["f32", "f16"])
 def test_attention_with_a_cache(dtype: str, arch: str, library: Path) -> None:
-    """Keys and values from caches that the kernel's operands are written to first."""
+    """Keys and values from caches that turned rows, and rows ahead of heads, are written to."""
     rng = np.random.default_rng(3)
     kind = dtypes.from_name(dtype).np
     batch, heads, new, longest, size = 2, 3, 2, 24, 16
@@ -195,6 +195,9 @@ def test_attention_with_a_cache(dtype: str, arch: str, library: Path) -> None:
         return rng.standard_normal((batch, heads, rows, size)).astype(kind)
 
     q, k, v, old_k, old_v = draw(new), draw(new), draw(new), draw(longest), draw(longest)
+    cos, sin = (rng.standard_normal((batch, 1, new, size)).astype(kind) for _ in range(2))
+    low, high = np.split(k.astype(np.float64), 2, axis=-1)
+    turned_k = k * cos.astype(np.float64) + np.concatenate([-high, low], -1) * sin
     bias = np.where(np.arange(longest) <= lengths[:, None, None, None], 0, -1e4).astype(kind)
 
     def cached(x: np.ndarray, past: np.ndarray) -> np.ndarray:
@@ -203,18 +206,21 @@ def test_attention_with_a_cache(dtype: str, arch: str, library: Path) -> None:
             whole[entry, :, last + 1 - new : last + 1] = x[entry]
         return whole
 
-    scores = q.astype(np.float64) @ cached(k, old_k).swapaxes(2, 3) / 4 + bias
+    scores = q.astype(np.float64) @ cached(turned_k, old_k).swapaxes(2, 3) / 4 + bias
     want = softmax(scores) @ cached(v, old_v)
 
-    def build(b: Any, q: Any, k: Any, v: Any, old_k: Any, old_v: Any, n: Any, low: Any) -> Any:
-        keys = b.op("concat_past_present", k, n, old_k)
+    def build(b: Any, q: Any, k: Any, v: Any, old_k: Any, old_v: Any, n: Any, *more: Any) -> Any:
+        low, cos, sin = more
+        keys = b.op("concat_past_present", k, n, old_k, None, cos, sin)
         turned = b.op("transpose", keys, permutation=[0, 1, 3, 2])
         s = b.mul(b.dot(q, turned), b.literal(np.asarray(0.25, kind)))
         s = b.add(s, b.multibroadcast(low, (batch, heads, new, longest)))
-        return b.dot(b.op("softmax", s, axis=-1), b.op("concat_past_present", v, n, old_v))
+        values = b.op("concat_past_present", v, n, old_v, rows_first=True)
+        return b.dot(b.op("softmax", s, axis=-1), values)
 
     net = Programs()
-    net.add(build, [q, k, v, old_k, old_v, lengths, bias], want)
+    given = [q, k, v.swapaxes(1, 2).copy(), old_k, old_v, lengths, bias, cos, sin]
+    net.add(build, given, want)
     lowered = net.lowered("mgx-fuse-attention{flash=true}", target="gpu", arch=arch)
     text = str(net.module)
     assert 'tag = "kv_cache_attention"' in text

@@ -10,8 +10,12 @@ from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.dialects.migraphx.attention import ConcatPastPresent, GqaRotaryEmbedding
 from mgx_mlir.passes.lowering import host, index
 from mgx_mlir.passes.lowering.context import LoweringContext
+from mgx_mlir.passes.lowering.cpu.frame.elements import StoredScalars
+from mgx_mlir.passes.lowering.cpu.frame.elements import narrow as narrowed
+from mgx_mlir.passes.lowering.cpu.frame.elements import widen as widened
 from mgx_mlir.passes.lowering.cpu.frame.isa import isa_of
 from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import (
+    Index,
     ResultTile,
     WorkgroupBuilder,
     dispatch,
@@ -20,21 +24,30 @@ from mgx_mlir.passes.lowering.cpu.nest import copies
 from mgx_mlir.passes.lowering.expr import Extent
 from mgx_mlir.passes.lowering.gpu.last_updates import threads_of_updates
 from mgx_mlir.passes.lowering.iree import linalg_ext
+from mgx_mlir.passes.lowering.new_rows import NewRows
 from mgx_mlir.passes.lowering.registry import lowers
-from mgx_mlir.passes.lowering.scalar import ArithScalars, TypedScalar, constant, narrow, widen
+from mgx_mlir.passes.lowering.scalar import (
+    ArithScalars,
+    TypedScalar,
+    computed,
+    constant,
+    narrow,
+    widen,
+)
 from mgx_mlir.passes.lowering.views import reshape_tensor
 
 
 @lowers(ConcatPastPresent)
 def concat_past_present(
     op: ConcatPastPresent,
-    ins: tuple[ir.Value, ir.Value, ir.Value, ir.Value | None],
+    ins: tuple[ir.Value, ir.Value, ir.Value, ir.Value | None, ir.Value | None, ir.Value | None],
     e: LoweringContext,
 ) -> ir.Value:
     """Lower to a select by position: new rows at their positions, old ones or 0 elsewhere."""
-    x, seqlens, past, _ = ins
+    x, seqlens, past, _, cos, sin = ins
     t, counts = TensorType.of(op.out), TensorType.of(op.seqlens_k)
-    own, new = e.extents(past), e.extents(x)
+    new_rows = NewRows(x, op.rows_first, None if cos is None or sin is None else (cos, sin))
+    own, new = e.extents(past), new_rows.extents(e)
     longest = own[2]
     if op.rows is not None:
         (wanted,) = host.extents_of(e, op.rows)
@@ -43,10 +56,12 @@ def concat_past_present(
         return past
     if op.rows is None and e.updates_in_place(past):
         update = _scattered if e.options.target == "gpu" else _updated
-        return update(e, x, seqlens, past, counts, own, new)
+        return update(e, new_rows, seqlens, past, counts, own)
+    new_rows = new_rows.computed(e)
+    x = new_rows.x
     isa = isa_of(e.options.arch) if e.has_vector_kernels(op.operation) else None
     if isa is not None:
-        made = copies.cache_rows(e, t, (x, seqlens, past), counts, longest, isa)
+        made = copies.cache_rows(e, t, new_rows, (seqlens, past), counts, longest, isa)
         if made is not None:
             return made
 
@@ -65,7 +80,7 @@ def concat_past_present(
         at = e.sub(row, index.first_new_row(e, seqlens, counts, batch, new[2]))
         fits = index.in_range(e, e.index(at), new[2])
         safe = e.index(index.clamp(e, at, 0, index.last_of(e, new[2])))
-        value = index.read_safely(e, x, [batch, head, safe, column], new[2:3])
+        value = index.read_safely(e, x, new_rows.place(batch, head, safe, column), new[2:3])
         return arith.SelectOp(fits, value, old).result
 
     return index.from_positions(e, [*own[:2], longest, own[3]], t.dtype, body)
@@ -73,17 +88,20 @@ def concat_past_present(
 
 def _updated(
     e: LoweringContext,
-    x: ir.Value,
+    new_rows: NewRows,
     seqlens: ir.Value,
     past: ir.Value,
     counts: TensorType,
     own: Sequence[Extent],
-    new: Sequence[Extent],
 ) -> ir.Value:
     """Build a kernel that writes the new rows in place into the cache, a head at a time."""
     dtype = dtypes.from_mlir(ir.RankedTensorType(past.type).element_type)
+    new, size = new_rows.extents(e), own[3]
+    if not isinstance(size, int):
+        new_rows = new_rows.computed(e)
+    angles = new_rows.angles or ()
     # a dynamic size is written an element at a time
-    lanes, columns = (own[3], 1) if isinstance(own[3], int) else (1, own[3])
+    lanes, columns = (size, 1) if isinstance(size, int) else (1, size)
 
     def body(k: WorkgroupBuilder) -> list[ResultTile]:
         source, batch, head = k.inputs[0], k.index(k.at[0]), k.index(k.at[1])
@@ -92,9 +110,13 @@ def _updated(
 
         def row(i: ir.Value, _: object) -> list[ir.Value]:
             def element(j: ir.Value, _: object) -> list[ir.Value]:
-                tile = k.empty((1, 1, 1, lanes), dtype)
-                value = k.read(source, [batch, head, i, j], lanes)
-                tile = k.write(value, tile, [0, 0, 0, 0])
+                tile, column = k.empty((1, 1, 1, lanes), dtype), 0
+                parts = [k.read(source, new_rows.place(batch, head, i, j), lanes)]
+                if angles:
+                    parts = _turned_row(k, new_rows, dtype, (batch, head, i), lanes)
+                for part in parts:
+                    tile = k.write(part, tile, [0, 0, 0, column])
+                    column += ir.VectorType(part.type).shape[0] if lanes > 1 else 1
                 where = (batch, head, k.add(first, i), j)
                 k.store(ResultTile(tile, where, (1, 1, 1, lanes)), 0)
                 return []
@@ -105,35 +127,58 @@ def _updated(
         return []
 
     (made,) = dispatch(
-        [x, seqlens], [(own, dtype)], [(own[0], 1), (own[1], 1)], body, [own[2], own[3], new[2]],
-        updated=[past],
+        [new_rows.x, seqlens, *angles], [(own, dtype)], [(own[0], 1), (own[1], 1)], body,
+        [own[2], own[3], new[2]], updated=[past],
     )  # fmt: skip
     return made
 
 
+def _turned_row(
+    k: WorkgroupBuilder, new_rows: NewRows, dtype: dtypes.DType, at: tuple[Index, Index, Index],
+    size: int,
+) -> list[ir.Value]:  # fmt: skip
+    """Return the halves of a row of a head, turned by the angles of its position."""
+    batch, head, i = at
+    half, kind = size // 2, computed(dtype)
+    b = StoredScalars(k, half, kind, kind)
+
+    def read(number: int, where: Sequence[Index]) -> list[TypedScalar]:
+        found = [k.read(k.inputs[number], [*where, j], half) for j in (0, half)]
+        return [widened(k, TypedScalar(v, dtype), half) for v in found]
+
+    low, high = read(0, new_rows.place(batch, head, i))
+    cos, sin = (read(number, [batch, 0, i]) for number in (2, 3))
+    made = (
+        b.sub(b.mul(low, cos[0]), b.mul(high, sin[0])),
+        b.add(b.mul(high, cos[1]), b.mul(low, sin[1])),
+    )
+    return [narrowed(k, v, dtype, half).value for v in made]
+
+
 def _scattered(
     e: LoweringContext,
-    x: ir.Value,
+    new_rows: NewRows,
     seqlens: ir.Value,
     past: ir.Value,
     counts: TensorType,
     own: Sequence[Extent],
-    new: Sequence[Extent],
 ) -> ir.Value:
     """Write the new rows in place into the cache, whose rows they fit."""
     dtype = dtypes.from_mlir(ir.RankedTensorType(past.type).element_type)
-    batch, heads, count, size = new
+    new_rows = new_rows.computed(e)
+    batch, heads, count, size = new_rows.extents(e)
     total = e.product([batch, heads, count])
 
     def coordinate(at: list[ir.Value]) -> ir.Value:
-        entry, head, row = index.unraveled(e, at[0], [batch, heads, count])
+        entry, *inner = index.unraveled(e, at[0], new_rows.place(batch, heads, count))
+        head, row = reversed(inner) if new_rows.rows_first else inner
         row = e.add(row, index.first_new_row(e, seqlens, counts, entry, count))
         row = index.clamp(e, row, 0, index.last_of(e, own[2]))
         return index.as_i64(e, index.picked(e, at[1], [entry, head, row]))
 
     where = index.from_positions_alone(e, [total, 3], dtypes.INT64, coordinate)
     kind = TensorType(dtype, tuple(e.static_dims([total, size])))
-    rows = reshape_tensor(e, x, kind, [total, size])
+    rows = reshape_tensor(e, new_rows.x, kind, [total, size])
     threads = threads_of_updates(e.options.arch, kind.dims)
     return linalg_ext.updated(e, past, where, rows, range(3), threads)
 

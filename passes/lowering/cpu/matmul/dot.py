@@ -72,6 +72,7 @@ ALONE = 24  # columns that a single row reads at a time; fewer do not saturate m
 _MOST_FEW = 8  # most rows, where their number is dynamic, for which codes stay in registers
 _IN_DIGITS = 2  # rows whose sums of three digits fit in registers beside the codes
 _IN_MANY = {2: 3, 1: 5}  # rows whose sums of fewer digits do
+_TALL = {2: 4}  # rows of tiles for up to eight rows, where no more rows are computed so
 _IN_BYTES = 4  # rows whose sums fit in registers beside weights widened from 8-bit codes
 
 
@@ -471,12 +472,28 @@ lambda r, sums, c: self.stores.stored(sums, spots(r), c),
 
         if isinstance(self.rows, int):
             return walk(k, self.rows, high, carried, tile)
-        last = k.sub(self.rows, high)
+        types = [t.type for t in carried]
+
+        def tiles(high: int) -> Tiles:
+            last = k.sub(self.rows, high)
+            return k.loop(
+                0, self.rows, high, carried, lambda r, c: tile(k.min(r, last), high, c)
+            )  # fmt: skip
+
+        def more() -> Tiles:
+            taller = _TALL.get(digits)
+            if taller is None:
+                return tiles(high)
+            few = k.is_less(self.rows, _MOST_FEW + 1)
+            covered = [k.mul(k.div(k.add(self.rows, n - 1), n), n) for n in (high, taller)]
+            fits = arith.AndIOp(few, k.is_less(covered[1], k.add(covered[0], 1))).result
+            return k.when(fits, lambda: tiles(taller), lambda: tiles(high), types)
+
         return k.when(
             k.is_less(self.rows, high),
             lambda: k.loop(0, self.rows, 1, carried, lambda r, c: tile(r, 1, c)),
-            lambda: k.loop(0, self.rows, high, carried, lambda r, c: tile(k.min(r, last), high, c)),
-            [t.type for t in carried],
+            more,
+            types,
         )
 
     def few_rows(self, p: Index, r: Index, high: int, digits: int, carried: Tiles) -> Tiles:

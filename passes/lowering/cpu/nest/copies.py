@@ -29,6 +29,7 @@ from mgx_mlir.passes.lowering.cpu.frame.sites import (
 from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import Index, WorkgroupBuilder
 from mgx_mlir.passes.lowering.cpu.nest.nest import Line, Nest, Tile
 from mgx_mlir.passes.lowering.expr import Expr, Extent, Leaf, View, behind_views
+from mgx_mlir.passes.lowering.new_rows import NewRows
 from mgx_mlir.passes.lowering.select import KernelRule, Refusal, refused
 
 _LEAST_ROW = 8  # elements of a gathered row: shorter rows are copied one element at a time
@@ -502,15 +503,15 @@ def broadcast(
 
 
 def cache_rows(
-    e: LoweringContext, t: TensorType, tensors: tuple[ir.Value, ir.Value, ir.Value],
+    e: LoweringContext, t: TensorType, new_rows: NewRows, tensors: tuple[ir.Value, ir.Value],
     counts: TensorType, longest: Extent, isa: Isa,
 ) -> ir.Value | None:  # fmt: skip
-    """Return `past` of `longest` rows with the rows `x`; None where it has no vector loops.
+    """Return `past` of `longest` rows with new ones; None where it has no vector loops.
 
-    t: the type of the result. tensors: x, seqlens, past. counts: the type of seqlens.
+    t: the type of the result. new_rows: without angles. tensors: seqlens, past. counts: the type of
+    seqlens.
     """
-    x, _, past = tensors
-    own, new = e.extents(past), e.extents(x)
+    own, new = e.extents(tensors[1]), new_rows.extents(e)
     if t.dtype is dtypes.BOOL or 0 in (*own[:2], own[3], *new, longest):
         return None
     lanes, size = isa.lanes_of(t.dtype), own[3]
@@ -538,10 +539,10 @@ def cache_rows(
         low, high = (k.max(0, k.min(rows, i)) for i in (first, k.add(first, count)))
 
         def added(row: Line) -> list[ir.Value]:
-            return row.copied(source, [batch, head, k.sub(row.local[2], first)])
+            return row.copied(source, new_rows.place(batch, head, k.sub(row.local[2], first)))
 
         return some(made, low, high, added)
 
     dims = [*own[:2], longest, size]
-    nest = Nest(list(tensors), dims, [t.dtype], (1, 1, _CACHE_ROWS), lanes, [own[2], *new])
+    nest = Nest([new_rows.x, *tensors], dims, [t.dtype], (1, 1, _CACHE_ROWS), lanes, [own[2], *new])
     return nest.run(body)[0]
