@@ -194,6 +194,20 @@ def shared_heads(g: Draws) -> Case:
     return Case("attention of shared heads", [node], given, sizes=sizes, special=False)
 
 
+def blocks_of_heads(g: Draws) -> Case:
+    """Few queries and many, whose heads share keys and values."""
+    shared, times, size, keys = g.pick(1, 2), g.pick(2, 3, 4, 5), g.pick(16, 32), g.extent(65)
+    given = {
+        "q": ("float32", ("n", times * shared, "s", size)),
+        "k": ("float32", ("n", shared, "t", size)),
+        "v": ("float32", ("n", shared, "t", 16)),
+    }
+    sizes = [{"n": 2, "s": g.extent(33), "t": keys}, {"n": 1, "s": 1, "t": 1},
+             {"n": 1, "s": 17, "t": 230}]  # fmt: skip
+    node: Node = ("Attention", ["q", "k", "v"], ["y"], {})
+    return Case("attention of blocks of heads", [node], given, sizes=sizes, special=False)
+
+
 def transpose(g: Draws) -> Case:
     rank = g.pick(2, 3, 4, 5)
     dims = g.dims(rank, 6000)
@@ -451,7 +465,7 @@ FAMILIES: tuple[Draw, ...] = (
     pooling, dot, product, attention, transpose, concat, split, slices, pad, gather, scatter,
     resize, reduction, extreme, topk, running_sum, recurrent, byte_product, byte_convolution,
     quantising, places, suppression, byte_product_of_two, shared_heads, few_bits,
-    depthwise_planes,
+    depthwise_planes, blocks_of_heads,
 )  # fmt: skip
 
 
