@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sized
 from types import FrameType
 from typing import Any
 
@@ -61,7 +61,7 @@ def check_size(operator: str, left: Any, right: Any) -> None:
     if operator == "**" and isinstance(left, int) and isinstance(right, int):
         size = left.bit_length() * right
     for a, b in ((left, right), (right, left)):
-        if operator == "*" and isinstance(b, int) and hasattr(a, "__len__"):
+        if operator == "*" and isinstance(b, int) and isinstance(a, Sized):
             size = len(a) * b
     if size > _MOST:
         raise UsageError(f"a result of '{operator}' has more than {_MOST} elements")
