@@ -7,6 +7,7 @@ they are multiplied. The rest is transformers' model unchanged.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, Literal
 
@@ -157,7 +158,7 @@ def _attention(caches: Caches) -> Any:
         sliding_window: int | None = None,
         softcap: float | None = None,
         s_aux: torch.Tensor | None = None,
-        **_: Any,
+        **more: Any,
     ) -> tuple[torch.Tensor, None]:
         layer: Any = getattr(module, "layer_idx", None)
         if layer is None or layer in caches.present:
@@ -167,6 +168,15 @@ def _attention(caches: Caches) -> Any:
         if width != size:
             raise UnsupportedModel(f"keys of {size} and values of {width} elements")
         past_key, past_value = caches.past[layer]
+        stated = past_key.shape[1], past_key.shape[3]
+        if (shared, size) != stated:
+            raise UnsupportedModel(
+                f"an attention has {shared} heads of {size} elements for keys, and the config "
+                f"states {stated[0]} of {stated[1]}"
+            )
+        biased = [n for n, x in more.items() if x is not None and re.search("bias|alibi", n)]
+        if attention_mask is not None or biased:
+            raise UnsupportedModel("an attention adds a bias or a mask of its own to its scores")
         rows = [x.transpose(1, 2).reshape(batch, length, -1) for x in (query, key, value)]
         form: dict[str, Any] = {"num_heads": heads, "kv_num_heads": shared}
         form["scale"] = float(size**-0.5 if scaling is None else scaling)
@@ -343,7 +353,8 @@ def onnx_of_model(
     except UnsupportedModel:
         raise
     except Exception as e:  # torch and transformers raise exceptions of many kinds
-        raise UnsupportedModel(f"torch.export cannot export the model: {first_line(e)}") from e
+        name = type(model).__name__
+        raise UnsupportedModel(f"torch.export cannot export {name}: {first_line(e)}") from e
     return onnx_of_exported(exported)
 
 

@@ -384,7 +384,9 @@ def _compiled(
         sizes = {name: DynamicDim(0, None, n) for name, n in names}
     step = fixed(onnx, {"dim_params": sizes})
     del model, blocks, onnx
-    program_key = program_cache_key(step, options, backend_of(options))
+    program_key = None
+    if options.target != "ref":  # numpy has no code to keep
+        program_key = program_cache_key(step, options, backend_of(options))
     found = compile(step, options=options)
     keep(key, program_key, shape)
     return found, shape

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from mgx_mlir import text
-from mgx_mlir.core.errors import FileError, UsageError
+from mgx_mlir.core.errors import FileError, UnsupportedModel, UsageError
 from mgx_mlir.text.beams import Beams
 from mgx_mlir.text.tokens import Tokenizer
 
@@ -212,6 +212,38 @@ def test_families(tmp_path: Path, kind: str, more: dict[str, Any]) -> None:
     prompt = loaded.tokens("the quick brown fox")
     handle = loaded.engine().submit(request(prompt, 30))
     assert [p.token for p in handle] == greedy(model, prompt, 30)
+
+
+@pytest.mark.parametrize(
+    ("kind", "more"),
+    [
+        ("Mistral", {"sliding_window": 6}),
+        ("Mixtral", {"num_local_experts": 4}),
+        ("Granite", {"attention_multiplier": 0.3, "logits_scaling": 2.0}),
+        ("Cohere2", {"sliding_window": 6}),
+        ("StableLm", {}),
+        ("GptOss", {"sliding_window": 6, "num_local_experts": 4}),
+        ("Exaone4", {"sliding_window": 6}),
+        ("Nemotron", {}),
+        ("GPTNeoX", {"shared": 4}),
+        ("OPT", {"shared": 4, "word_embed_proj_dim": 64, "ffn_dim": 96}),
+    ],
+)
+def test_more_families(tmp_path: Path, kind: str, more: dict[str, Any]) -> None:
+    """Logits of two chunks in a second slot, by numpy: the graph is that of compiled models."""
+    model = tiny.save(tmp_path, kind, **more)
+    decoder: Any = text.load(tmp_path, "ref", slots=2).decoder
+    tokens = [5, 9, 33, 7, 60, 2, 8, 100, 250, 3, 4, 77]
+    got = np.concatenate([decoder.scores(1, tokens[:5], 0), decoder.scores(1, tokens[5:], 5)])
+    with torch.no_grad():
+        want = model(torch.tensor([tokens])).logits[0].numpy()
+    np.testing.assert_allclose(got, want, atol=2e-5 * np.abs(want).max())
+
+
+def test_a_family_without_such_a_cache(tmp_path: Path) -> None:
+    tiny.save(tmp_path, "Bloom", n_layer=2, n_head=4)
+    with pytest.raises(UnsupportedModel, match="some layers of the model have no attention"):
+        text.load(tmp_path, "ref")
 
 
 LONG = {

@@ -27,15 +27,15 @@ def tokenizer() -> Any:
     return made
 
 
-def save(folder: Path, kind: str = "Llama", **more: Any) -> Any:
-    """Write a model of two layers, and return it."""
+def save(folder: Path, kind: str = "Llama", *, shared: int = 2, **more: Any) -> Any:
+    """Write a model of two layers with four heads, `shared` of keys, and return it."""
     import torch
     import transformers
 
     torch.manual_seed(3)
     config = getattr(transformers, f"{kind}Config")(
         vocab_size=WORDS, hidden_size=64, intermediate_size=96, num_hidden_layers=2,
-        num_attention_heads=4, num_key_value_heads=2, head_dim=16, max_position_embeddings=96,
+        num_attention_heads=4, num_key_value_heads=shared, head_dim=16, max_position_embeddings=96,
         bos_token_id=0, eos_token_id=1, pad_token_id=1, **more,
     )  # fmt: skip
     model = getattr(transformers, f"{kind}ForCausalLM")(config).eval()
