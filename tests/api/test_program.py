@@ -276,6 +276,7 @@ def test_options_may_be_one_object(model) -> None:
         "importer",
         "tuning",
         "matmuls",
+        "trusts_values",
     }
 
 

@@ -52,6 +52,8 @@ ELSEWHERE = {
     "fuse_attention/find_kv_cache_attention": "test_attention_with_a_cache",
     "fuse_attention/find_widened_attention": "test_attention_by_the_operator",
     "fuse_attention/find_masks": "test_chosen_masks.py",
+    "fuse_cache_rows/find_rows_first": "test_cache_rows.py",
+    "fuse_cache_rows/find_turned_rows": "test_cache_rows.py",
 }
 NOT_HERE = {
     "fuse_layout/find_planar_convolution": "for vector kernels of processors",
