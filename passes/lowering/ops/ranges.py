@@ -8,7 +8,7 @@ from mgx_mlir.core import dtypes
 from mgx_mlir.core.ir import arith, ir
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.dialects.migraphx.random import DynamicRange
-from mgx_mlir.passes.lowering import host, index
+from mgx_mlir.passes.lowering import index
 from mgx_mlir.passes.lowering.context import LoweringContext
 from mgx_mlir.passes.lowering.expr import Extent
 from mgx_mlir.passes.lowering.iree import iree_ops
@@ -22,18 +22,13 @@ def dynamic_range(
 ) -> ir.Value:
     """start + i delta for i below the count.
 
-    Numbers that the host has not are read inside of kernels, as it has no arithmetic for most float
-    types.
+    The numbers are read inside of kernels, as the host has no arithmetic for most float types.
     """
     out = TensorType.of(op.out)
     dtype = out.dtype
     maps = [(None,) * ir.RankedTensorType(x.type).rank for x in ins]
     count: Extent = out.dims[0]
-    known = _count_on_host(op, e) if count == DYN else None
-    if known is not None:
-        count = known
-        e.sizes.check((("le", e.sizes.of(count), op.max_output),), _most(op))
-    elif count == DYN:
+    if count == DYN:
 
         def counted(where: list[ir.Value], *numbers: ir.Value) -> ir.Value:
             return _count(op, [widen(TypedScalar(n, dtype)) for n in numbers]).value
@@ -44,7 +39,8 @@ def dynamic_range(
         count = iree_ops.barrier(count)
         length = e.sizes.of(count)
         e.sizes.check((("le", 0, length),), "numbers, and a delta other than 0")
-        e.sizes.check((("le", length, op.max_output),), _most(op))
+        most = op.max_output
+        e.sizes.check((("le", length, most),), f"at most {op.max_output} elements")
     b = ArithScalars(dtype, dtype)
 
     def element(where: list[ir.Value], *numbers: ir.Value) -> ir.Value:
@@ -59,24 +55,6 @@ def dynamic_range(
     return index.from_positions_alone(
         e, [count], dtype, element, [ins[i] for i in ends], [maps[i] for i in ends]
     )
-
-
-def _most(op: DynamicRange) -> str:
-    return f"at most {op.max_output} elements"
-
-
-def _count_on_host(op: DynamicRange, e: LoweringContext) -> Extent | None:
-    """Return the count of integers that the host has, such as extents, in steps of a known delta.
-
-    None for others. A count that a kernel computes makes a call wait for it.
-    """
-    numbers = (op.start, op.limit, op.delta)
-    if not TensorType.of(op.out).dtype.is_integer or any(e.elements(v) is None for v in numbers):
-        return None
-    start, limit, delta = (host.extents_of(e, v)[0] for v in numbers)
-    if not isinstance(delta, int) or delta <= 0:
-        return None
-    return index.ceil_div(e, e.max(e.sub(limit, start), 0), delta)
 
 
 def _count(op: DynamicRange, numbers: Sequence[TypedScalar]) -> TypedScalar:
