@@ -13,7 +13,7 @@ from mgx_mlir.dialects.migraphx.movement import Concat, Slice
 from mgx_mlir.dialects.migraphx.pointwise_binary import Add, Mul
 from mgx_mlir.dialects.migraphx.pointwise_unary import Neg
 from mgx_mlir.dialects.migraphx.views import Transpose
-from mgx_mlir.rewrite.passes import PatternPass
+from mgx_mlir.rewrite.passes import PatternPass, option
 from mgx_mlir.rewrite.pattern import (
     Pattern,
     Replacement,
@@ -34,6 +34,8 @@ def find_turned_rows(op: ConcatPastPresent, rw: Rewriter) -> Replacement:
     RoPE of new keys: x_low and x_high are the halves of a head. cos and sin are the same for all
     heads.
     """
+    if not rw.options.turned:
+        return no_match("the target turns rows in a kernel of their own")
     if op.cos is not None or op.rows_first:
         return no_match("its rows are turned, or rows come first")
     total = rw.defining(op.input, Add)
@@ -119,3 +121,4 @@ class FuseCacheRows(PatternPass):
 
     name: ClassVar[str] = "fuse_cache_rows"
     patterns: ClassVar[tuple[Pattern, ...]] = (find_turned_rows, find_rows_first)
+    turned: bool = option(True, "RoPE too")

@@ -1,5 +1,7 @@
 // RUN: mgx-opt %s --mgx-fuse-cache-rows --mgx-dead-code-elimination --split-input-file | filecheck %s
+// RUN: mgx-opt %s --mgx-fuse-cache-rows='turned=false' --split-input-file | filecheck %s --check-prefix=OFF
 
+// OFF-NOT: "migraphx.concat_past_present"(%{{[^,]*}}, %{{[^,]*}}, %{{[^,]*}}, %
 // CHECK-LABEL: @rope
 // CHECK-NEXT: %[[K:.*]] = "migraphx.concat_past_present"(%arg0, %arg3, %arg4, %arg1, %arg2) {{.*}}kv_num_heads = 2 : i64
 // CHECK-NEXT: return %[[K]]

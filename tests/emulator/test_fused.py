@@ -53,11 +53,11 @@ ELSEWHERE = {
     "fuse_attention/find_widened_attention": "test_attention_by_the_operator",
     "fuse_attention/find_masks": "test_chosen_masks.py",
     "fuse_cache_rows/find_rows_first": "test_cache_rows.py",
-    "fuse_cache_rows/find_turned_rows": "test_cache_rows.py",
 }
 NOT_HERE = {
     "fuse_layout/find_planar_convolution": "for vector kernels of processors",
     "fuse_layout/find_convolution_of_planes": "for vector kernels of processors",
+    "fuse_cache_rows/find_turned_rows": "rows are turned by a kernel of their own",
     "group blocked_dot": "pack_weights is a pass of processors",
 }
 
