@@ -153,8 +153,8 @@ class GraphModule:
             self._inner = LoadedModule(*args, library=library, records=True, **kwargs)
         self.inputs, self.outputs = self._inner.inputs, self._inner.outputs
         self._is_static = all(p.static is not None for p in self.inputs)
-        # functions that read values on the host: they are launches
-        self._apart = set[str]()
+        # functions that read values on the host, and whether in place: they are launches
+        self._apart = set[tuple[str, bool]]()
         inner = self._inner.updates
         self.updates = None if inner is None else GraphUpdates(self, inner)
 
@@ -224,7 +224,7 @@ class GraphModule:
     @property
     def launched(self) -> frozenset[str]:
         """The functions whose calls cannot be recorded, since they read values on the host."""
-        return frozenset(self._apart)
+        return frozenset(name for name, _ in self._apart)
 
     def function_for(self, args: Sequence[Argument]) -> str:
         """Return the function that is run for these inputs."""
@@ -305,7 +305,8 @@ class GraphModule:
         if self._inner.lanes is None:
             raise RunError("the program is closed")
         name = self._inner.function_for(args) if updates is None else updates.function_for(args)
-        if name in self._apart:
+        kind = name, updates is not None
+        if kind in self._apart:
             return None
         key = _key(args, {} if updates is None else updates.caches)
         call = self._calls.pop(key, None)
@@ -320,7 +321,7 @@ class GraphModule:
             return None  # sizes that come once are no graph
         call = self._record(args, updates)
         if call is None:
-            self._apart.add(name)
+            self._apart.add(kind)
             return None
         self._calls[key] = call
         if not self._is_static:
