@@ -5,7 +5,7 @@ CPUs copy the parts instead, as such a loop is several times slower there.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from mgx_mlir.core.dynamic_dims import UndecidedError
@@ -28,7 +28,6 @@ class _Plan:
 
     body: ir.Block  # block of the kernel, or the copy of it that names dynamic dims
     extents: Sequence[Extent]  # dims of the result
-    tensors: Mapping[ir.Value, ir.Value]  # operand of each of the body's arguments
     named: NamedBody | None  # None where dims are fixed
 
 
@@ -38,14 +37,14 @@ def match(e: LoweringContext, site: GpuKernelSite) -> _Plan | Refusal:
     if all(TensorType.of(v).is_static for v in values):
         if not site.bounded:
             return Refusal("it is not alone in its dispatch region")
-        return _planned(site.body, None, {})
+        return _planned(site.body, None)
     if not e.options.regions or e.in_kernel:
         return Refusal("it is not alone in its dispatch region")
     with e.kernel():
         tensors: dict[ir.Value, ir.Value] = {a: e.tensor(a) for a in site.body.arguments}
         named = NamedBody(e, site.op, site.body, tensors)
         try:
-            plan = _planned(named.block, named, named.tensors)
+            plan = _planned(named.block, named)
             if not isinstance(plan, Refusal):
                 dims = TensorType.of(fused_concat.result_of(plan.body)).dims
                 named.check_sizes()
@@ -56,15 +55,13 @@ def match(e: LoweringContext, site: GpuKernelSite) -> _Plan | Refusal:
     return plan
 
 
-def _planned(
-    body: ir.Block, named: NamedBody | None, tensors: Mapping[ir.Value, ir.Value]
-) -> _Plan | Refusal:
+def _planned(body: ir.Block, named: NamedBody | None) -> _Plan | Refusal:
     if not fused_concat.fits(body):
         return Refusal("it has several results, or elements that no index map reads")
     dims = list(TensorType.of(fused_concat.result_of(body)).dims)
     if DYN in dims:
         return Refusal("its result has dynamic dims that its operands do not have")
-    return _Plan(body, dims, tensors, named)
+    return _Plan(body, dims, named)
 
 
 def build(e: LoweringContext, site: GpuKernelSite, plan: _Plan) -> list[ir.Value]:
@@ -78,10 +75,10 @@ def build(e: LoweringContext, site: GpuKernelSite, plan: _Plan) -> list[ir.Value
         if named is None:
             return kernel_region.dispatched(e, site.op, [plan.extents], fixed)
         # ahead of the region, whose ops become code
-        elements = NamedElements(e, plan.tensors, named, whole=True)
+        elements = NamedElements(e, named.tensors, named, whole=True)
 
         def dynamic() -> list[ir.Value]:
-            return [fused_concat.loop(e, value, elements, list(plan.tensors), plan.extents)]
+            return [fused_concat.loop(e, value, elements, list(named.tensors), plan.extents)]
 
         made = kernel_region.dispatched(e, site.op, [plan.extents], dynamic)
         named.forget()
