@@ -46,14 +46,39 @@ class _Made:
             setattr(cls, name, value)
 
     def make(self) -> None:
-        """Make the class a dataclass, once; neither a signal nor a fork comes between."""
+        """Make the class a dataclass, once; neither a signal nor a fork comes between.
+
+        Another thread that has the class meanwhile waits here, so `__init__` comes last.
+        """
         with interrupts.later(), forks.loading(), _making:
             if self._is_made:
                 return
             self._is_made = True
-            for name in self._places:
-                delattr(self._cls, name)
-            dataclasses.dataclass(**self._options)(self._cls)
+            cls: Any = self._cls
+            if not cls.__doc__:
+                cls.__doc__ = cls.__name__  # dataclasses would read the signature
+            dataclasses.dataclass(**{**self._options, "init": False})(cls)
+            cls.__dataclass_params__.init = True
+            cls.__init__ = self._init()
+            for name in self._places.keys() & {_SIGNATURE, "__setstate__"}:
+                delattr(cls, name)
+
+    def _init(self) -> Any:
+        """Return the `__init__` of the class's fields.
+
+        `dataclasses` writes it to a class without `__init__` only, so another class lends it.
+        """
+        cls = self._cls
+        fields: dict[str, Any] = cast(Any, cls).__dataclass_fields__
+        names = {name: getattr(cls, name) for name in ("__module__", "__doc__")}
+        if hasattr(cls, "__post_init__"):
+            names["__post_init__"] = None
+        types = {name: field.type for name, field in fields.items()}
+        other = type(cls.__name__, (), {**names, "__annotations__": types, **fields})
+        options = {"eq": False, "repr": False, "match_args": False}
+        made: Any = dataclasses.dataclass(**{**self._options, **options, "order": False})(other)
+        made.__init__.__qualname__ = f"{cls.__qualname__}.__init__"
+        return made.__init__
 
     def _first(self) -> Any:
         """Return the `__init__` of the first object."""

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import inspect
 import pickle
 import threading
-from dataclasses import asdict, field, fields, is_dataclass, replace
+from collections.abc import Callable
+from dataclasses import InitVar, asdict, field, fields, is_dataclass, replace
+from typing import Any, ClassVar
 
 import pytest
 
@@ -51,6 +54,24 @@ class Shown:
 @dataclass(frozen=True)
 class Shared:
     first: int
+
+
+def all_kinds(decorator: Any) -> Any:
+    """Return a class with each kind of field."""
+
+    @decorator(frozen=True)
+    class Met:
+        first: int
+        second: list[int] = field(default_factory=list)
+        third: int = field(default=5, kw_only=True)
+        fourth: int = field(init=False, default=1)
+        fifth: InitVar[int] = 2
+        count: ClassVar[int] = 3
+
+        def __post_init__(self, fifth: int) -> None:
+            object.__setattr__(self, "fourth", fifth)
+
+    return Met
 
 
 def is_made(cls: type) -> bool:
@@ -105,3 +126,42 @@ def test_threads_that_make_one_class_each_get_an_object() -> None:
     for t in threads:
         t.join()
     assert sorted(s.first for s in made) == list(range(8))
+
+
+MEETINGS: dict[str, Callable[[Any], object]] = {
+    "object": lambda cls: repr(cls(1, [4], third=6, fifth=7)).split(".")[-1],
+    "defaults": lambda cls: hash(cls(1, ())) == hash(cls(1, ())),
+    "fields": lambda cls: [(f.name, f.type, f.init, f.kw_only) for f in fields(cls)],
+    "signature": lambda cls: str(inspect.signature(cls)),
+    "parameters": lambda cls: repr(cls.__dataclass_params__),
+}
+
+
+@pytest.mark.parametrize("name", MEETINGS)
+def test_a_class_in_the_making_is_whole_for_other_threads(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain, started, met = dataclasses.dataclass, threading.Event(), list[object]()
+    cls = all_kinds(dataclass)
+
+    def work() -> None:
+        started.set()
+        met.append(MEETINGS[name](cls))
+
+    def slow(**options: Any) -> Callable[[type], type]:
+        def apply(made: type) -> type:
+            if not started.is_set():
+                other.start()
+                started.wait(10)
+            other.join(0.05)
+            done = plain(**options)(made)
+            other.join(0.05)
+            return done
+
+        return apply
+
+    other = threading.Thread(target=work)
+    monkeypatch.setattr(dataclasses, "dataclass", slow)
+    assert cls(2).first == 2
+    other.join()
+    assert met == [MEETINGS[name](all_kinds(plain))]
