@@ -13,9 +13,10 @@ from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import attributes_of, is_a
 from mgx_mlir.core.records import dataclass
 from mgx_mlir.core.shapes import DYN, TensorType
-from mgx_mlir.dialects.migraphx.blocked_dot import CODES, HALVES, INPUTS, MIDDLE
+from mgx_mlir.dialects.migraphx.blocked_dot import CODES, HALVES, INPUTS, MIDDLE, BlockedDot
 from mgx_mlir.dialects.migraphx.broadcasts import Broadcast, Multibroadcast
 from mgx_mlir.dialects.migraphx.convert import Convert
+from mgx_mlir.dialects.migraphx.indexing import Gather
 from mgx_mlir.dialects.migraphx.linear import Dot
 from mgx_mlir.dialects.migraphx.movement import Slice
 from mgx_mlir.dialects.migraphx.pointwise_binary import Mul, Sub
@@ -305,16 +306,68 @@ def _points(zeros: np.ndarray) -> np.ndarray:
     return small if (small == zeros).all() else np.ascontiguousarray(zeros)
 
 
+@pattern(Gather)
+def find_shared_table(op: Gather, rw: Rewriter) -> Replacement:
+    """gather(table, i) -> gather(transpose(w), i), w of a blocked_dot with the table's numbers
+
+    For codes, scales and zero points of tied embeddings: the kernel reads rows out of the matmul's
+    panels, and the table is not stored a second time. Numbers that the matmul holds in another
+    type, codes less 128 or scales in f16, are converted behind the lookup. Exact.
+    """
+    t = TensorType.of(op.data)
+    if rw.options.gpu:
+        return no_match("kernels of GPUs hold codes in other layouts")
+    if op.axis % max(t.rank, 1) or t.rank != 2 or not literals.is_literal(op.data):
+        return no_match("no rows of a constant matrix are looked up")
+    if t.elements < _LEAST:
+        return no_match("the table is small")
+    table = literals.seen_of(op.data)
+    for view in op.operation.block.operations:
+        if not is_a(view, BlockedDot):
+            continue
+        for held in list(view.operands)[1:]:
+            if literals.is_literal(held) and _holds(literals.array_of(held), table):
+                weights = rw.literal(literals.array_of(held))
+                matrix = rw.op("transpose", weights, permutation=[1, 0])
+                return _converted(rw, rw.op("gather", matrix, op.indices, axis=0), t.dtype)
+    return no_match("no matmul has its numbers")
+
+
+def _holds(weights: np.ndarray, table: np.ndarray) -> bool:
+    """Return whether weights (K, N) of a matmul have the numbers of a table (N, K)."""
+    if weights.shape[::-1] != table.shape or np.may_share_memory(weights, table):
+        return False
+    turned = weights.T
+    if weights.dtype == np.int8 and table.dtype == np.uint8:
+        table = (table ^ 128).view(np.int8)
+    elif weights.dtype == np.float16 and table.dtype == np.float32:
+        turned = turned.astype(np.float32)
+    # -0 and 0 differ, and NaN is one number
+    kind = f"u{table.dtype.itemsize}"
+    return turned.dtype == table.dtype and bool((turned.view(kind) == table.view(kind)).all())
+
+
+def _converted(rw: Rewriter, rows: ir.Value, dtype: dtypes.DType) -> ir.Value:
+    """Return rows of weights as those of the table."""
+    kind = TensorType.of(rows).dtype
+    if kind is dtype:
+        return rows
+    if kind is dtypes.INT8:
+        whole = rw.op("convert", rows, target_type=dtypes.INT32)
+        rows = rw.add(whole, 128)
+    return rw.op("convert", rows, target_type=dtype)
+
+
 @dataclass(frozen=True)
 class PackWeights(PatternPass):
     """Keep constant weights of 4, 8 and 16 bits packed, and widen them in matmuls.
 
     Weights dequantised before a dot would be f32: four to eight times the bytes, all read for one
     row. Codes that reach a dot through views, a zero point and a scale become operands of
-    blocked_dot. Scales are kept in f16 where that is exact. On GPUs the rows of x are reshaped to a
-    matrix.
+    blocked_dot. Scales are kept in f16 where that is exact. On CPUs a table of rows with a matmul's
+    numbers, as embeddings are, shares its memory. On GPUs the rows of x are reshaped to a matrix.
     """
 
     name: ClassVar[str] = "pack_weights"
-    patterns: ClassVar[tuple[Pattern, ...]] = (find_blocked_weights,)
+    patterns: ClassVar[tuple[Pattern, ...]] = (find_blocked_weights, find_shared_table)
     gpu: bool = option(False, "also f16 and bf16 dots; integers only in blocks of 16")

@@ -11,6 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+import numpy as np
+
 from mgx_mlir.core.errors import RunError, UsageError
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.literals import WeightStore, array_of, create, is_literal
@@ -177,11 +179,14 @@ def _fields(attributes: dict[str, ir.Attribute], d: int) -> dict[str, ir.Attribu
 
 
 def share_weights(programs: Sequence[ProgramIR]) -> None:
-    """Give programs one weight store, in which equal weights are one array."""
-    arrays = {}
+    """Give programs one weight store, in which equal weights are one array.
+
+    A weight that has the elements of another in another order stays without a copy.
+    """
+    arrays: dict[str, np.ndarray] = {}
     for program in programs:
-        for key, array in program.store.items():
-            arrays.setdefault(key, array)
+        for key in program.store:
+            arrays.setdefault(key, program.store.seen(key))
     store = WeightStore(arrays)
     for program in programs:
         program.store = store

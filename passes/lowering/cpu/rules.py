@@ -8,7 +8,7 @@ from mgx_mlir.passes.lowering.context import LoweringContext
 from mgx_mlir.passes.lowering.cpu.attention import attention_kernel
 from mgx_mlir.passes.lowering.cpu.frame.sites import KernelSite
 from mgx_mlir.passes.lowering.cpu.irregular import box_suppression, nonzero, trees
-from mgx_mlir.passes.lowering.cpu.matmul import dot_kernel
+from mgx_mlir.passes.lowering.cpu.matmul import dot_kernel, panel_rows
 from mgx_mlir.passes.lowering.cpu.nest import (
     concat,
     copies,
@@ -34,6 +34,7 @@ KERNELS = (
     concat.RULE,
     KernelRule("rows", (FusedReduce,), row_kernel.match, _rows),
     attention_kernel.RULE,
+    panel_rows.RULE,
     copies.GATHER_KERNEL,
     planes.RULE,
     convolution_kernel.RULE,

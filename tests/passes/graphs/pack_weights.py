@@ -24,3 +24,28 @@ def find_blocked_weights(g):
     w = g.b.mul(w, g.b.reshape(scale, dims=list(dims)))
     w = g.b.transpose(w, permutation=[1, 0]) if turned else w
     return g.b.op("dot", x, g.maybe_used(w))
+
+
+@case("find_shared_table", fires=0.5)
+def find_shared_table(g):
+    """A table, or the scales of one, that a matmul of the same numbers reads transposed."""
+    n, k, block = g.pick(64, 96), 64, 8
+    kind, bits = g.pick(("ui8", 8), ("i8", 8), ("f16", 16), ("scales", 8))
+    n = 1024 if kind == "scales" else n  # scales of small tables are left
+    low = -1 if bits == 16 else -128
+    codes = g.numbers.integers(low, -low, (k, n))
+    scales = g.numbers.integers(1, 99, (k // block, n)) / 64
+    whole = codes.T + (128 if kind == "ui8" else 0)
+    if kind == "scales":
+        table = g.constant((n, k // block), value=scales.T)
+    else:
+        table = g.constant((n, k), kind, value=whole)
+    if g.coin(0.2):
+        table = g.constant((n, k), "i8")  # drawn again: other numbers
+    rows = g.b.gather(table, g.argument((g.pick(1, 3),), "i64", low=-n, high=n - 1), axis=0)
+    held = g.constant((k, n), "f16" if bits == 16 else "i8", value=codes)
+    parts = held, g.constant(scales.shape, "f16", value=scales)
+    x = g.argument((g.pick(1, 3), k))
+    y = g.b.op("blocked_dot", x, *parts, block_size=block, bits=bits)
+    g.used(y)
+    return rows

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
+import numpy as np
+
 from mgx_mlir.core import dtypes, literals
+from mgx_mlir.core.filling import Packing
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import Kernel, is_a
 from mgx_mlir.core.shapes import DYN, TensorType
@@ -23,7 +27,7 @@ from mgx_mlir.passes.lowering.cpu.frame.sites import KernelSite, literal_of
 from mgx_mlir.passes.lowering.cpu.matmul import dot as loops
 from mgx_mlir.passes.lowering.cpu.matmul import split, tiled_dot
 from mgx_mlir.passes.lowering.cpu.matmul.digits import MANY, takes_fours, takes_many
-from mgx_mlir.passes.lowering.cpu.matmul.few_bits import UNIT, FewBits, fours, words
+from mgx_mlir.passes.lowering.cpu.matmul.few_bits import FOUR, UNIT, FewBits, fours, words
 from mgx_mlir.passes.lowering.cpu.matmul.instructions import PAIR
 from mgx_mlir.passes.lowering.cpu.matmul.panel import Panels, pack
 from mgx_mlir.passes.lowering.cpu.matmul.tile_registers import TilePanels
@@ -207,30 +211,15 @@ def build(e: LoweringContext, site: KernelSite, plan: _Plan) -> list[ir.Value]:
         x, order = views.reshaped(e, x, [e.product(flattened), plan.depth]), (0, 1)
         rows, lead = e.extent(x, 0), ()
         epilogue = epilogue.through(lambda k, at: [*k.coordinates(at[0], flattened), at[1]])
-    bits = _few_bits(dot)
-    # 16-bit elements are widened when read, as codes are
-    dtype = dtypes.FLOAT if bits is not None else TensorType.of(_first(dot)).dtype
-    shape = loops.DotShape(
-        rows, plan.depth, plan.columns, tuple(lead), order, b and b.order, dtype, bits
-    )  # fmt: skip
-    if bits is not None and e.options.fast_math:
-        if split.takes(rows, order, plan.depth, plan.columns, isa):
-            shape = replace(shape, split=True)
-        elif tuple(order) == (0, 1):
-            shape = _in_digits(e, shape, dot, isa)
-    if b is None and not lead and tiled_dot.takes(rows, plan.depth, dtype, isa):
+    shape = _shape(e, dot, isa, (rows, plan.depth, plan.columns), tuple(lead), order, b)
+    if b is None and not lead and tiled_dot.takes(rows, plan.depth, shape.dtype, isa):
         made = _tiled(e, site, shape, x, dot, epilogue, flattened)
         return [views.reshaped(e, v, [*plan.lead, plan.rows, plan.columns]) for v in made]
     cut = loops.plan(shape, isa)
     if b is not None:
         made = of_computed(e, shape, isa, (x, e.tensor(b.source)), e.product(lead), epilogue)
         return [views.reshaped(e, v, [*plan.lead, plan.rows, plan.columns]) for v in made]
-    if isinstance(dot, BlockedDot):
-        assert shape.bits is not None
-        second = _few_bits_panels(e, dot, shape.bits, cut.width)
-    else:
-        depth = TensorType.of(dot.b).dims[-2]
-        second = [_panels(e, dot, loops.panels_of(isa, dtype, cut.width, depth))]
+    second = [e.parameter(w.packed(e)) for w in _stored(dot, shape, cut.width, isa)]
     made = loops.matmul(shape, cut, isa, (x, *second), e.product(lead), epilogue, flattened)
     return [views.reshaped(e, v, [*plan.lead, plan.rows, plan.columns]) for v in made]
 
@@ -256,6 +245,23 @@ def of_computed(
 
 RULE = KernelRule("matmul", (), lambda e, s: match(e, s, Dot, QuantDot), build, asks=refusal)
 FEW_BITS = KernelRule("few_bits_matmul", (), lambda e, s: match(e, s, BlockedDot), build)
+
+
+def _shape(
+    e: LoweringContext, dot: Matmul, isa: Isa, extents: tuple[Extent, Extent, Extent],
+    lead: tuple[Extent, ...], order: tuple[int, ...], b: _Operand | None,
+) -> loops.DotShape:  # fmt: skip
+    """Return the shape of a matmul of extents (rows, depth, columns), and how it is multiplied."""
+    rows, depth, columns = extents
+    bits = _few_bits(dot)
+    # 16-bit elements are widened when read, as codes are
+    dtype = dtypes.FLOAT if bits is not None else TensorType.of(_first(dot)).dtype
+    shape = loops.DotShape(rows, depth, columns, lead, order, b and b.order, dtype, bits)
+    if bits is None or not e.options.fast_math:
+        return shape
+    if split.takes(rows, order, depth, columns, isa):
+        return replace(shape, split=True)
+    return _in_digits(e, shape, dot, isa) if tuple(order) == (0, 1) else shape
 
 
 def _tiled(
@@ -300,22 +306,67 @@ def _few_bits(dot: Matmul) -> FewBits | None:
     return FewBits(dot.bits, dot.block_size, zeros)
 
 
-def _few_bits_panels(
-    e: LoweringContext, dot: BlockedDot, form: FewBits, width: int
-) -> list[ir.Value]:
-    """Return codes, scales and zero points in the order in which they are read."""
-    out: list[ir.Value] = []
+@dataclass(frozen=True)
+class Stored:
+    """Constant weights [depth, columns], and the panels in which a matmul reads them."""
+
+    weights: np.ndarray
+    layout: tuple[object, ...]  # facts that the panels follow from
+    make: Callable[[], np.ndarray | Packing]
+    width: int  # columns of a panel
+    unit: int | None  # neighbours of a column along the depth; None: panels have another order
+
+    def packed(self, e: LoweringContext) -> np.ndarray:
+        """Return the panels, which all kernels of this layout share."""
+        return e.repacked(self.weights, self.layout, self.make)
+
+
+def stored_weights(e: LoweringContext, dot: Matmul, isa: Isa) -> list[Stored]:
+    """Return the weights of a matmul as `build` packs them; none where no kernel here takes it."""
+    operand = None if refusal(dot, isa) else _Operand.of(_first(dot))
+    if operand is None or (not isinstance(dot, BlockedDot) and constant_matrix(dot) is None):
+        return []
+    *ahead, depth = TensorType.of(_first(dot)).dims
+    *lead, rows = (dot.out if d == DYN else d for d in ahead)  # a value stands for any extent
+    order = operand.order
+    if lead and not operand.is_transposed:
+        known = [d for d in ahead if d != DYN]
+        rows, lead, order = math.prod(known) if len(known) == len(ahead) else dot.out, [], (0, 1)
+    columns = TensorType.of(dot.out).dims[-1]
+    if not isinstance(dot, BlockedDot):
+        depth = TensorType.of(dot.b).dims[-2]
+    shape = _shape(e, dot, isa, (rows, depth, columns), tuple(lead), order, None)
+    if not lead and tiled_dot.takes(rows, depth, shape.dtype, isa):
+        return []
+    return _stored(dot, shape, loops.plan(shape, isa).width, isa)
+
+
+def _stored(dot: Matmul, shape: loops.DotShape, width: int, isa: Isa) -> list[Stored]:
+    """Return weights in the order in which they are read: of few bits codes, scales and zero
+    points.
+    """
+    if not isinstance(dot, BlockedDot):
+        matrix = constant_matrix(dot)
+        assert matrix is not None
+        layout = loops.panels_of(isa, shape.dtype, width, TensorType.of(dot.b).dims[-2])
+        array = literals.seen_of(matrix)
+        flat = array.reshape(array.shape[-2:])
+        make = partial(layout.packing, flat.shape, flat.dtype, lambda: flat)
+        # numbers stand behind panels of bytes
+        unit = None if shape.dtype.is_integer else layout.unit
+        return [Stored(flat, layout.key, make, width, unit)]
+    out: list[Stored] = []
     for i, v in enumerate(_weights(dot)):
         literal = literal_of(v)
         assert literal is not None
         array = literals.array_of(literal)
-        layout = pack
-        if i == 0:
-            layout = words if dot.bits == 4 else fours if form.fours else pack
-        packed = e.repacked(
-            array, (layout.__name__, width), partial(layout, array, width)
-        )  # fmt: skip
-        out.append(e.parameter(packed))
+        layout, unit = pack, 1
+        if i == 0 and dot.bits == 4:
+            layout, unit = words, None
+        elif i == 0 and shape.bits is not None and shape.bits.fours:
+            layout, unit = fours, FOUR
+        make = partial(layout, array, width)
+        out.append(Stored(array, (layout.__name__, width), make, width, unit))
     return out
 
 
