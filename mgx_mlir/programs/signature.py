@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import cached_property
 from typing import Any
 
@@ -372,7 +372,9 @@ class Signature:
         """Return `check_values` for arrays of the inputs' types; None if no values need checks."""
         if not self.values:
             return None
-        rules = [r.quick(dtypes.from_name(self.inputs[r.input].dtype).np) for r in self.values]
+        # the layers of a model have the same rule
+        distinct = dict.fromkeys(replace(r, where="") for r in self.values)
+        rules = [r.quick(dtypes.from_name(self.inputs[r.input].dtype).np) for r in distinct]
 
         def check(arrays: Sequence[np.ndarray]) -> None:
             for is_right in rules:

@@ -319,7 +319,7 @@ class LoadedModule:
         args: Sequence[Any],
         imported: list[tuple[np.ndarray, int]],
     ) -> Any:
-        """Do what `_push` does for a call with large inputs, in fewer steps."""
+        """Do what `push` does for a call with large inputs, in fewer steps."""
         arguments = self._rt.VmVariantList(len(args))
         kind, usage = self._import_type, self._usage
         make: Any = self.view_type
@@ -336,7 +336,7 @@ class LoadedModule:
                     arguments.push_ref(make(buffer, a.shape, port.element_type))
                     imported.append((a, begin))
                     continue
-            self._push(arguments, port, a, imported)
+            self.push(arguments, port, a, imported)
         return arguments
 
     def run_in_place(
@@ -355,7 +355,7 @@ class LoadedModule:
         for i, (port, a) in enumerate(zip(entry.inputs, args, strict=True)):
             k = self._caches.get(i)
             if k is None:
-                self._push(arguments, port, a, imported)
+                self.push(arguments, port, a, imported)
                 continue
             port.check(a)
             held[k] = caches[k] if self._fits(caches[k]) else aligned_copy(caches[k])
@@ -451,12 +451,12 @@ class LoadedModule:
                     )
                 arguments.push_ref(arg.view)
                 continue
-            self._push(arguments, port, arg, imported, inputs)
+            self.push(arguments, port, arg, imported, inputs)
         if inputs is not None:
             inputs.finish()
         return entry, self.call(entry, arguments, args)
 
-    def _push(
+    def push(
         self, arguments: Any, port: Port, arg: Any,
         imported: list[tuple[np.ndarray, int]] | None, inputs: Inputs | None = None,
     ) -> None:  # fmt: skip

@@ -9,7 +9,6 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
@@ -19,8 +18,8 @@ from mgx_mlir.core.errors import UsageError
 from mgx_mlir.text.beams import BeamSearch, moves
 from mgx_mlir.text.drafts import Drafter
 from mgx_mlir.text.requests import Handle, Piece, Request, Top
+from mgx_mlir.text.running import Group, Running, Slot, Text, joined
 from mgx_mlir.text.sampling import choose, likeliest, log_softmax
-from mgx_mlir.text.stops import Stops
 
 # tokens of a step with guesses, over all answers; one pass over quantised weights serves this many
 _ROWS = 8
@@ -31,7 +30,9 @@ class Decoder(Protocol):
 
     slots: int
     rows: int
-    chunk: int  # tokens of a prompt that are computed at once
+    chunk: int  # tokens of prompts that are computed at once
+    # padding that takes as long as a call of its own, in tokens; 0: prompts are computed one by one
+    padding: int
 
     def write(self, slot: int, tokens: Sequence[int], start: int) -> None:
         """Write tokens at rows from `start` on."""
@@ -39,6 +40,14 @@ class Decoder(Protocol):
 
     def prefill(self, slot: int, tokens: Sequence[int], start: int) -> NDArray[Any]:
         """Write tokens at rows from `start` on; return the logits {vocabulary} after the last."""
+        ...
+
+    def prefill_together(
+        self, slot: int, prompts: Sequence[Sequence[int]], starts: Sequence[int]
+    ) -> NDArray[Any]:
+        """Write tokens of slots from `slot` on; return the logits {slots, vocabulary} after the
+        last of each. Rows behind a shorter prompt are overwritten, up to the longest one's count.
+        """
         ...
 
     def scores(self, slot: int, tokens: Sequence[int], start: int) -> NDArray[Any]:
@@ -57,52 +66,6 @@ class Decoder(Protocol):
 
     def copy(self, source: int, target: int, rows: int) -> None:
         """Copy the first rows of a slot to another."""
-        ...
-
-
-@dataclass
-class Slot:
-    """A slot: the tokens whose keys and values it has, and the answer that uses it."""
-
-    tokens: list[int] = field(default_factory=list)
-    running: Running | None = None
-    used: int = 0  # the engine's clock at the last use
-
-
-class Running:
-    """A running request: all of its tokens, and its detokenizer."""
-
-    def __init__(self, handle: Handle, stream: Callable[[int], str], rest: Callable[[], str]):
-        self.handle, self.request = handle, handle.request
-        self.tokens = list(handle.request.tokens)
-        self.stream, self.rest = stream, rest
-        self.stops = Stops(handle.request.stop)
-        constraint = handle.request.constraint
-        self.following = None if constraint is None else constraint.begin()
-        self.group: Group | None = None  # the beam search that it is a sequence of
-
-
-class Group:
-    """A beam search and its sequences; all have the handle of the first, and a slot each.
-
-    Slots are set aside when a request is admitted, and taken when its prompt is computed.
-    """
-
-    def __init__(self, search: BeamSearch, first: Running) -> None:
-        self.search, self.first = search, first
-        self.members = [first]  # parallel to `search.running`, once the prompt is computed
-        self.reserved = search.beams.count - 1  # slots set aside
-
-
-class Text(Protocol):
-    """Text from tokens as they come."""
-
-    def add(self, token: int) -> str:
-        """Return the text that a token completes."""
-        ...
-
-    def rest(self) -> str:
-        """Return the remaining text at the end."""
         ...
 
 
@@ -270,11 +233,12 @@ class Engine:
             self._admit()
             worked = False
             if self._filling:
-                self._guarded(self._fill, [self._filling[0]])
+                prompts = self._next_prompts()
+                self._guarded(lambda: self._fill(prompts), prompts)
                 worked = True
             if self._decoding:
-                running = [self._slots[i].running for i in range(self._decoding)]
-                self._guarded(self._decode, [r for r in running if r is not None])
+                running = [r for s in self._slots[: self._decoding] if (r := s.running) is not None]
+                self._guarded(lambda: self._decode(running), running)
                 worked = True
         self._tell()
         return worked or left
@@ -285,9 +249,12 @@ class Engine:
             work()
         except Exception as e:
             for running in concerned:
-                if not running.handle.done:
-                    running.handle.error = e
-                    self._leave(running, "error")
+                self._fail(running, e)
+
+    def _fail(self, running: Running, error: Exception) -> None:
+        if not running.handle.done:
+            running.handle.error = error
+            self._leave(running, "error")
 
     def _leave_cancelled(self) -> bool:
         with self._changed:
@@ -360,31 +327,54 @@ class Engine:
             self.decoder.swap(a, b, rows)
             self._slots[a], self._slots[b] = self._slots[b], self._slots[a]
 
-    def _fill(self) -> None:
-        """Compute a chunk of the oldest prompt."""
-        running = self._filling[0]
-        at = self._slot_of(running)
-        slot = self._slots[at]
-        done = len(slot.tokens)
-        chunk = running.tokens[done : done + self.chunk]
-        ends, logits = done + len(chunk) == len(running.tokens), None
-        if running.request.score_prompt:
-            rows = self.decoder.scores(at, chunk, done)
-            for token, row in zip(running.tokens[done + 1 :], rows, strict=False):
-                running.handle.prompt_scores.append(_scored(running.request, token, row))
-            logits = rows[-1]
+    def _next_prompts(self) -> list[Running]:
+        """Return the oldest prompt, and others whose ends are computed with its end."""
+        prompts = list(self._filling)
+        if prompts[0].request.score_prompt:
+            return prompts[:1]
+        ready = [r for r in prompts if not r.request.score_prompt]
+        done = [len(self._slots[self._slot_of(r)].tokens) for r in ready]
+        sizes = [(n, len(r.tokens) - n) for r, n in zip(ready, done, strict=True)]
+        chosen = joined(sizes, self.chunk, self.decoder.padding, self.decoder.rows)
+        return [ready[i] for i in chosen]
+
+    def _fill(self, prompts: Sequence[Running]) -> None:
+        """Compute a chunk of a prompt, or the ends of several in slots that follow each other."""
+        first, at = prompts[0], self._slot_of(prompts[0])
+        if len(prompts) > 1:
+            at = self._decoding
+            for i, running in enumerate(prompts, at):
+                self._swap(self._slot_of(running), i)
+        slots = self._slots[at : at + len(prompts)]
+        starts = [len(slot.tokens) for slot in slots]
+        chunks = [r.tokens[n : n + self.chunk] for r, n in zip(prompts, starts, strict=True)]
+        ends, logits = starts[0] + len(chunks[0]) == len(first.tokens), None
+        if len(prompts) > 1:
+            logits = self.decoder.prefill_together(at, chunks, starts)
+        elif first.request.score_prompt:
+            rows = self.decoder.scores(at, chunks[0], starts[0])
+            for token, row in zip(first.tokens[starts[0] + 1 :], rows, strict=False):
+                first.handle.prompt_scores.append(_scored(first.request, token, row))
+            logits = rows[-1:]
         elif ends:
-            logits = self.decoder.prefill(at, chunk, done)
+            logits = self.decoder.prefill(at, chunks[0], starts[0])[None]
         else:
-            self.decoder.write(at, chunk, done)
-        slot.tokens += chunk
-        self.prompt_tokens += len(chunk)
+            self.decoder.write(at, chunks[0], starts[0])
+        for slot, chunk in zip(slots, chunks, strict=True):
+            slot.tokens += chunk
+            self.prompt_tokens += len(chunk)
         if not ends or logits is None:
             return
-        self._filling.popleft()
-        self._join(running)
+        for running in prompts:
+            self._filling.remove(running)
+            self._join(running)
+        for running, row in zip(prompts, logits, strict=True):
+            self._guarded(lambda r=running, row=row: self._begin(r, row), [running])
+
+    def _begin(self, running: Running, logits: NDArray[Any]) -> None:
+        """Choose the first token of an answer, or of a beam search's sequences."""
         if running.group is None:
-            self._take(running, logits)
+            self._take(running, logits, None)
         else:
             self._search(running.group, logits[None])
 
@@ -393,10 +383,9 @@ class Engine:
         self._swap(self._slot_of(running), self._decoding)
         self._decoding += 1
 
-    def _decode(self) -> None:
+    def _decode(self, running: Sequence[Running]) -> None:
         """Compute a token for each running answer, and more tokens after guesses."""
-        slots = self._slots[: self._decoding]
-        running = [slot.running for slot in slots if slot.running is not None]
+        slots = self._slots[: len(running)]
         drafts = self._drafts(running)
         length = 1 + max(map(len, drafts))
         tokens = [[r.tokens[-1], *draft] for r, draft in zip(running, drafts, strict=True)]
@@ -406,12 +395,20 @@ class Engine:
         for slot, row in zip(slots, tokens, strict=True):
             slot.tokens += row
             slot.used = self._clock
+        best: list[Any] = [None] * len(running)
+        if any(r.likeliest for r in running):
+            best = logits.argmax(-1).tolist()
         groups: dict[Group, dict[Running, NDArray[Any]]] = {}
-        for slot, r, draft, rows in zip(slots, running, drafts, logits, strict=True):
+        # the last slot first: when it leaves, no rows move
+        for i in reversed(range(len(running))):
+            slot, r, draft, rows = slots[i], running[i], drafts[i], logits[i]
             if r.group is not None:
                 groups.setdefault(r.group, {})[r] = rows[0]
                 continue
-            self._guarded(lambda r=r, draft=draft, rows=rows: self._follow(r, draft, rows), [r])
+            try:
+                self._follow(r, draft, rows, best[i])
+            except Exception as e:  # ends the one answer
+                self._fail(r, e)
             if not r.handle.done:
                 del slot.tokens[len(r.tokens) - 1 :]  # rows of wrong guesses are overwritten
         for group, found in groups.items():
@@ -431,25 +428,31 @@ class Engine:
             found.append(self.drafter.draft(i, r.tokens, min(room, left)) if left > 0 else [])
         return found
 
-    def _follow(self, running: Running, draft: Sequence[int], logits: NDArray[Any]) -> None:
-        """Choose tokens as long as they equal the guesses."""
+    def _follow(
+        self, running: Running, draft: Sequence[int], logits: NDArray[Any], best: list[int] | None
+    ) -> None:
+        """Choose tokens as long as they equal the guesses. best: likeliest tokens by index."""
         self.drafted_tokens += len(draft)
-        for guess, row in zip([*draft, None], logits, strict=False):
-            self._take(running, row)
+        for i, row in enumerate(logits):
+            self._take(running, row, None if best is None else best[i])
             self.decoded_tokens += 1
-            if running.handle.done or running.tokens[-1] != guess:
+            if running.handle.done or i == len(draft) or running.tokens[-1] != draft[i]:
                 return
             self.accepted_tokens += 1
 
-    def _take(self, running: Running, logits: NDArray[Any]) -> None:
-        """Choose a token from logits, and append it to the answer."""
-        request, handle = running.request, running.handle
-        grammar = running.following
-        allowed = grammar.allowed() if grammar is not None else None
-        place = len(handle.tokens)
-        token = choose(logits, request.sampling, place, running.tokens, allowed)
-        if grammar is not None:
-            grammar.accept(token)
+    def _take(self, running: Running, logits: NDArray[Any], best: int | None) -> None:
+        """Choose a token from logits, and append it to the answer. best: the likeliest, if it is
+        known.
+        """
+        request, grammar = running.request, running.following
+        if running.likeliest and best is not None:
+            token = best
+        else:
+            allowed = grammar.allowed() if grammar is not None else None
+            place = len(running.handle.tokens)
+            token = choose(logits, request.sampling, place, running.tokens, allowed)
+            if grammar is not None:
+                grammar.accept(token)
         scored = None, ()
         if request.logprobs is not None:
             scored = _scored(request, token, logits)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.errors import FileError, UnsupportedModel
-from mgx_mlir.text.slots import HostSlots, SlotDecoder, slots_of
+from mgx_mlir.text.slots import HostSlots, SlotDecoder, side_by_side, slots_of
 from mgx_mlir.text.tokens import Tokenizer, read_json
 
 if TYPE_CHECKING:
@@ -155,6 +155,8 @@ class OnnxDecoder(SlotDecoder):
                 _dim(first, 3, config, "head_dim"))  # fmt: skip
         make = slots_of if self._stays else HostSlots
         super().__init__(make(program, pairs, dims, _dtype(first)))
+        if not self._stays:  # answers are computed one after the other
+            self.padding = 0
 
     def write(self, slot: int, tokens: Sequence[int], start: int) -> None:
         """Write tokens at rows from `start` on."""
@@ -163,6 +165,18 @@ class OnnxDecoder(SlotDecoder):
     def prefill(self, slot: int, tokens: Sequence[int], start: int) -> NDArray[Any]:
         """Write tokens at rows from `start` on; return the logits {vocabulary} after the last."""
         return self.scores(slot, tokens, start)[-1]
+
+    def prefill_together(
+        self, slot: int, prompts: Sequence[Sequence[int]], starts: Sequence[int]
+    ) -> NDArray[Any]:
+        """Write tokens of slots from `slot` on; return the logits {slots, vocabulary} after the
+        last of each.
+        """
+        if not self._stays:
+            rows = enumerate(zip(prompts, starts, strict=True), slot)
+            return np.stack([self.prefill(i, row, start) for i, (row, start) in rows])
+        ids, last = side_by_side(prompts)
+        return self._run(ids, np.asarray(starts), slot)[np.arange(len(prompts)), last]
 
     def scores(self, slot: int, tokens: Sequence[int], start: int) -> NDArray[Any]:
         """Write tokens as `prefill` does; return the logits {tokens, vocabulary} after each."""

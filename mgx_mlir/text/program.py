@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
@@ -17,7 +17,7 @@ from mgx_mlir.core import dtypes, forks, interrupts
 from mgx_mlir.core.errors import FileError
 from mgx_mlir.core.huge_pages import HugePages
 from mgx_mlir.core.literals import aligned_empty
-from mgx_mlir.text.slots import HostSlots, SlotDecoder, slots_of
+from mgx_mlir.text.slots import HostSlots, SlotDecoder, side_by_side, slots_of
 
 if TYPE_CHECKING:
     from mgx_mlir.compiler.compiled import CompiledProgram
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 _HELD: WeakValueDictionary[tuple[str, str], NDArray[Any]] = WeakValueDictionary()
 _HELD_LOCK = forks.lock()
 _BATCH = 8  # sequences of a step of known sizes, beside one and all
-Binder = Callable[[Sequence[NDArray[Any]]], Callable[[], list[NDArray[Any]]]]
 
 
 @dataclass(frozen=True)
@@ -55,9 +54,7 @@ class CacheShape:
 class Step:
     """A decode step with bound arguments: equally many tokens for each of some sequences."""
 
-    def __init__(
-        self, bind: Binder, count: int, length: int, caches: Sequence[NDArray[Any]]
-    ) -> None:
+    def __init__(self, held: HostSlots, names: Sequence[str], count: int, length: int) -> None:
         dims = (count, length)
         self._ids, self._places = (aligned_empty(dims, np.dtype(np.int64)) for _ in range(2))
         self._last, self._total = (aligned_empty((n,), np.dtype(np.int32)) for n in (count, 1))
@@ -65,35 +62,20 @@ class Step:
         for array in (self._ids, self._places, self._last, self._total):
             array[...] = 0
         keep[...] = self._offsets = np.arange(length)
-        made = [self._ids, self._places, self._last, self._total, keep, *caches]
-        self._call = bind(made)
+        self._starts = np.zeros((count, 1), np.int64)
+        arrays = self._ids, self._places, self._last, self._total, keep
+        self._call = held.bound(0, count, dict(zip(names, arrays, strict=True)))
 
     def __call__(
         self, tokens: Sequence[Sequence[int]], starts: Sequence[int]
     ) -> NDArray[np.float32]:
         """Return the logits {sequences, tokens, vocabulary} after each token."""
         self._ids[...] = tokens
-        np.add(np.asarray(starts)[:, None], self._offsets, out=self._places)
+        self._starts[:, 0] = starts
+        np.add(self._starts, self._offsets, out=self._places)
         self._last[...] = self._places[:, -1]
-        self._total[...] = self._places[:, -1].max() + 1
+        self._total[0] = max(starts) + len(self._offsets)
         return self._call()[0]
-
-
-def binder(program: CompiledProgram) -> Binder | None:
-    """Return a function that binds arrays to calls; None if no cache is updated in place."""
-    # not imported at start-up: only CPU programs need the CPU runtime
-    from mgx_mlir.compiler.iree_program import IreeProgram
-    from mgx_mlir.runtime.bound_calls import BoundCall
-
-    signature = program.signature
-    if not isinstance(program, IreeProgram) or program.target != "cpu" or not signature.in_place:
-        return None
-
-    def bind(arrays: Sequence[NDArray[Any]]) -> BoundCall:
-        caches = {k: arrays[i] for i, k in signature.in_place}
-        return BoundCall(program.load(), arrays, caches, signature.value_check())
-
-    return bind
 
 
 class ProgramDecoder(SlotDecoder):
@@ -112,7 +94,6 @@ class ProgramDecoder(SlotDecoder):
         dims = slots, shape.heads, rows, shape.size
         kind = {p.name: p.dtype for p in program.signature.inputs}[past[0]]
         super().__init__(slots_of(program, pairs, dims, dtypes.from_name(kind).np))
-        self._bind = binder(program)
         self._steps: dict[tuple[int, int], Step] = {}
 
     def write(self, slot: int, tokens: Sequence[int], start: int) -> None:
@@ -128,6 +109,18 @@ class ProgramDecoder(SlotDecoder):
         keep = np.array([ids.shape[1] - 1])
         return self._run(ids, np.array([start]), keep, slot)[0, 0]
 
+    def prefill_together(
+        self, slot: int, prompts: Sequence[Sequence[int]], starts: Sequence[int]
+    ) -> NDArray[np.float32]:
+        """Write tokens of slots from `slot` on; return the logits {slots, vocabulary} after the
+        last of each.
+        """
+        ids, last = side_by_side(prompts)
+        keep, at = np.unique(last, return_inverse=True)
+        logits = self._run(ids, np.asarray(starts), keep, slot, len(prompts))
+        self._written[slot : slot + len(prompts)] = (np.asarray(starts) + last + 1).tolist()
+        return logits[np.arange(len(prompts)), at]
+
     def scores(self, slot: int, tokens: Sequence[int], start: int) -> NDArray[np.float32]:
         """Write tokens as `prefill` does; return the logits {tokens, vocabulary} after each."""
         ids = np.asarray(tokens, np.int64)[None]
@@ -138,15 +131,14 @@ class ProgramDecoder(SlotDecoder):
         tokens, vocabulary} after each.
         """
         count, length = len(tokens), len(tokens[0])
-        if self._bind is None or not isinstance(self.held, HostSlots):
+        if not (isinstance(self.held, HostSlots) and self.held.binds):
             ids, at = np.asarray(tokens), np.asarray(starts)
             if length == 1 and not isinstance(self.held, HostSlots):
                 ids, at = self._filled(ids, at)
             return self._run(ids, at, np.arange(length), 0, count)[:count]
         step = self._steps.get((count, length))
         if step is None:
-            first = [cache[:count] for cache in self.held.caches.values()]
-            step = self._steps[count, length] = Step(self._bind, count, length, first)
+            step = self._steps[count, length] = Step(self.held, self._inputs, count, length)
         return step(tokens, starts)
 
     def swap(self, a: int, b: int, rows: int) -> None:

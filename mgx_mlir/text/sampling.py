@@ -80,6 +80,11 @@ class Sampling:
         return bool(self.frequency_penalty or self.presence_penalty or self.logit_bias)
 
     @property
+    def plain(self) -> bool:
+        """Return whether the likeliest token by unchanged logits is taken."""
+        return self.greedy and self.repetition_penalty == 1 and not self.biased
+
+    @property
     def greedy(self) -> bool:
         """Return whether the likeliest token is taken."""
         return self.temperature == 0 or self.top_k == 1

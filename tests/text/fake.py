@@ -17,7 +17,7 @@ HERMES = "{% if tools %}<tools>{{ tools }}</tools><tool_call>{% endif %}{{ messa
 class Fake:
     """Each slot has a cache of tokens; a wrong row gives other logits."""
 
-    chunk = 128
+    chunk, padding = 128, 3
 
     def __init__(self, slots: int = 3, rows: int = 64, words: int = WORDS) -> None:
         self.slots, self.rows, self.words = slots, rows, words
@@ -39,6 +39,17 @@ class Fake:
         self.write(slot, tokens, start)
         self.computed[-1] = ("prefill", len(tokens))
         return self.logits(slot, start + len(tokens))
+
+    def prefill_together(
+        self, slot: int, prompts: Sequence[Sequence[int]], starts: Sequence[int]
+    ) -> np.ndarray:
+        longest, found = max(map(len, prompts)), []
+        for i, (prompt, start) in enumerate(zip(prompts, starts, strict=True), slot):
+            self.write(i, [*prompt, *[0] * (longest - len(prompt))], start)
+            found.append(self.logits(i, start + len(prompt)))
+        assert max(starts) + longest <= self.rows
+        self.computed[-len(prompts) :] = [("together", longest * len(prompts))]
+        return np.array(found)
 
     def scores(self, slot: int, tokens: Sequence[int], start: int) -> np.ndarray:
         self.prefill(slot, tokens, start)

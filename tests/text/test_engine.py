@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pytest
 
 from mgx_mlir.core.errors import UsageError
 from mgx_mlir.text import Engine, Request, Sampling
+from mgx_mlir.text.running import joined
 from mgx_mlir.text.stops import Stops
 from tests.text.fake import WORDS, Fake, Letters
 
 
-def engine(**options: object) -> Engine:
-    return Engine(Fake(), Letters, chunk=4, **options)  # type: ignore[arg-type]
+def engine(**options: Any) -> Engine:
+    return Engine(Fake(), Letters, **{"chunk": 4, **options})
 
 
 def requests(count: int) -> list[Request]:
@@ -44,10 +46,11 @@ def alone(request: Request) -> list[int]:
     return tokens[len(request.tokens) :]
 
 
+@pytest.mark.parametrize("chunk", [4, 16, 128])
 @pytest.mark.parametrize("threaded", [False, True])
-def test_in_a_batch_as_alone(threaded: bool) -> None:
+def test_in_a_batch_as_alone(threaded: bool, chunk: int) -> None:
     """Twelve requests over three slots: they wait, join and leave."""
-    with engine() as e:
+    with engine(chunk=chunk) as e:
         if threaded:
             e.start()
         handles = [e.submit(r) for r in requests(12)]
@@ -69,6 +72,75 @@ def test_a_prompt_is_computed_in_chunks_between_steps() -> None:
         assert e.decoder.computed == [  # type: ignore[attr-defined]
             ("write", 4), ("decode", 1), ("write", 4), ("decode", 1), ("prefill", 4), ("decode", 1),
         ]  # fmt: skip
+
+
+def computed(e: Engine) -> list[tuple[str, int]]:
+    return e.decoder.computed  # type: ignore[attr-defined]
+
+
+def test_prompts_of_similar_lengths_are_computed_together() -> None:
+    """Two of three tokens and one of two, as three of three; others of one slot alone."""
+    prompts = [[1, 2, 3], [4, 5, 6], [7, 8]]
+    with engine(chunk=9) as e:
+        handles = [e.submit(Request(p, 4)) for p in prompts]
+        e.step()
+        assert computed(e) == [("together", 9), ("decode", 3)]
+        for handle in handles:
+            assert [p.token for p in handle] == alone(handle.request)
+        assert e.prompt_tokens == 8
+        # two of them have cached rows, and the third waits for a chunk of its own
+        computed(e).clear()
+        again = [e.submit(Request([*p, 9, 9, 9, 9], 4)) for p in prompts]
+        e.step()
+        assert computed(e) == [("together", 8), ("decode", 2)]
+        for handle in again:
+            assert [p.token for p in handle] == alone(handle.request)
+        assert [h.cached_tokens for h in again] == [3, 3, 2]
+
+
+def test_prompts_join_one_that_runs() -> None:
+    """Slots that follow the running ones are taken, although they are not the next free ones."""
+    with engine(chunk=64) as e:
+        first = [e.submit(Request([30 + i], n)) for i, n in enumerate((1, 30, 1))]
+        e.step()
+        later = [e.submit(Request([i, 3, 5], 6)) for i in range(2)]
+        for handle in (*later, *first):
+            assert [p.token for p in handle] == alone(handle.request)
+        assert ("together", 6) in computed(e)
+
+
+def test_an_answer_that_cannot_begin_ends_alone() -> None:
+    class Nothing:
+        complete = False
+
+        def begin(self) -> Nothing:
+            return self
+
+        def allowed(self) -> Any:
+            return np.zeros(WORDS, bool)
+
+        def accept(self, token: int) -> None:
+            raise AssertionError
+
+    with engine(chunk=64) as e:
+        wrong, right = e.submit(Request([1], 5, constraint=Nothing())), e.submit(Request([2], 5))
+        assert [p.token for p in right] == alone(right.request)
+        assert computed(e)[0] == ("together", 2)
+        with pytest.raises(UsageError, match="allows no token"):
+            next(wrong)
+
+
+def test_prompts_that_are_computed_with_the_oldest() -> None:
+    """Padding of each costs less than a call, and no padding is behind the last row."""
+    assert joined([(0, 5), (0, 5), (0, 4)], 15, 2, 64) == [0, 1, 2]
+    assert joined([(0, 5), (0, 5), (0, 4)], 14, 2, 64) == [0, 1]
+    assert joined([(0, 5), (0, 3), (0, 4)], 15, 2, 64) == [0, 2]
+    assert joined([(0, 4), (0, 4), (0, 5)], 15, 2, 64) == [0, 1]  # two would be padded
+    assert joined([(0, 4), (0, 4), (0, 5)], 15, 3, 64) == [0, 1, 2]
+    assert joined([(60, 4), (0, 5)], 15, 3, 64) == [0]
+    assert joined([(59, 4), (0, 5)], 15, 3, 64) == [0, 1]
+    assert joined([(0, 5), (0, 5)], 15, 0, 64) == [0]
+    assert joined([(0, 200), (0, 200)], 128, 6, 1024) == [0]
 
 
 def test_the_next_turn_computes_new_tokens_alone() -> None:

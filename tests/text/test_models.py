@@ -72,6 +72,22 @@ def test_a_prompt_in_parts(loaded: text.TextModel) -> None:
         np.testing.assert_allclose(a, b, rtol=0, atol=1e-4)
 
 
+def test_prompts_together(loaded: text.TextModel) -> None:
+    """Logits and rows are those of each alone, at several lengths and behind cached rows."""
+    decoder = loaded.decoder
+    tokens = [loaded.tokens(t) for t in ("a lazy dog over the", "the quick", "brown fox jumps")]
+    starts = [0, 0, 3]
+    decoder.write(4, tokens[0][:3], 0)
+    decoder.write(7, tokens[0][:3], 0)
+    found = decoder.prefill_together(2, tokens, starts)
+    for slot, row, start, logits in zip((2, 3, 4), tokens, starts, found, strict=True):
+        alone = decoder.prefill(7, row, start)
+        np.testing.assert_allclose(logits, alone, rtol=0, atol=1e-4)
+        for cache in decoder.held.caches.values():  # type: ignore[attr-defined]
+            a, b = (cache[i, :, : start + len(row)] for i in (slot, 7))
+            np.testing.assert_allclose(a, b, rtol=0, atol=1e-4)
+
+
 def test_beams_are_those_of_transformers(folder: tuple[Path, Any], loaded: text.TextModel) -> None:
     prompts = [loaded.tokens(p) for p in PROMPTS]
     handles = [loaded.engine().submit(request(p, 20, beams=Beams(3))) for p in prompts]

@@ -184,9 +184,12 @@ def test_a_decoder(tmp_path: Path, form: str) -> None:
     tokens = list(range(3, 14))
     want = reference(tokens)
     decoder.prefill(1, [9] * 20, 0)
-    near = {"rtol": 1e-4, "atol": 1e-4}
+    near: Any = {"rtol": 1e-4, "atol": 1e-4}
     np.testing.assert_allclose(decoder.scores(1, tokens[:5], 0), want[:5], **near)
     np.testing.assert_allclose(decoder.scores(1, tokens[5:], 5), want[5:], **near)
+    rows = [tokens[:5], tokens[:3]]
+    for got, row in zip(decoder.prefill_together(1, rows, [0, 0]), rows, strict=True):
+        np.testing.assert_allclose(got, reference(row)[-1], **near)
     with Engine(decoder, Letters, chunk=4) as engine:
         made = [Request([i + 2] * (3 * i + 1), 12, Sampling(0.8 * i, seed=i)) for i in range(3)]
         alone = [[p.token for p in engine.submit(r)] for r in made]

@@ -17,7 +17,7 @@ ROWS = 16
 class Caches:
     """Rows of 8 slots, each the token that was written there; a result is the rows of each."""
 
-    slots, rows, chunk = 8, ROWS, 512
+    slots, rows, chunk, padding = 8, ROWS, 512, 64
 
     def __init__(self) -> None:
         self.held = np.full((self.slots, ROWS), -1)
@@ -70,6 +70,20 @@ def test_a_step_has_a_known_number_of_sequences(decoder: ProgramDecoder) -> None
         )
     for slot, rows in ((3, 4), (4, 5)):
         np.testing.assert_array_equal(held(decoder).held[slot, :rows], before[slot, :rows])
+
+
+def test_prompts_together(decoder: ProgramDecoder) -> None:
+    """Logits are computed at the ends alone, and a step does not take padding for rows."""
+    found = decoder.prefill_together(2, [[1, 2, 3], [4], [5, 6, 7]], [0, 5, 9])
+    assert held(decoder).counts == [3]
+    assert found.shape == (3, ROWS)
+    assert held(decoder).held[2, :3].tolist() == [1, 2, 3]
+    assert held(decoder).held[3, 5] == 4
+    assert held(decoder).held[4, 9:12].tolist() == [5, 6, 7]
+    decoder.decode([[8], [9]], [0, 0])
+    assert held(decoder).counts[-1] == 8
+    assert held(decoder).held[3, 6] == 0  # a step writes behind the one row
+    assert held(decoder).held[2, :4].tolist() == [1, 2, 3, 0]
 
 
 def test_one_sequence_is_alone(decoder: ProgramDecoder) -> None:
