@@ -11,8 +11,9 @@ from typing import Any
 
 from mgx_mlir.core.errors import FileError, MgxError, UnsupportedModel, UsageError
 from mgx_mlir.text.blocks import BlockWeights
+from mgx_mlir.text.files import read_json
 from mgx_mlir.text.packages import imported, quiet
-from mgx_mlir.text.tokens import Tokenizer, read_json
+from mgx_mlir.text.tokens import Tokenizer
 
 log = logging.getLogger(__name__)
 

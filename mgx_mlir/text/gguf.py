@@ -27,13 +27,14 @@ from mgx_mlir.core.errors import FileError
 from mgx_mlir.targets.cache import MODELS, default_cache
 from mgx_mlir.targets.digests import digest
 from mgx_mlir.text.blocks import BlockWeights
+from mgx_mlir.text.files import read_json
 from mgx_mlir.text.gguf_blocks import blocks_of, held
 from mgx_mlir.text.gguf_config import FACTORS, FAMILIES, LONG, SHORT, Values, config_of
 from mgx_mlir.text.gguf_header import Entry, Header
 from mgx_mlir.text.gguf_parts import read_parts
 from mgx_mlir.text.gguf_tokens import tokenizer_of
 from mgx_mlir.text.packages import imported, quiet
-from mgx_mlir.text.tokens import Tokenizer, read_json
+from mgx_mlir.text.tokens import Tokenizer
 
 log = logging.getLogger(__name__)
 _FLOATS = ("F32", "F16", "BF16")  # types of a file that are no blocks
@@ -150,7 +151,9 @@ class Gguf:
         tokenizer = tokenizer_of(Values(self._header, architecture))
         (folder / "config.json").write_text(json.dumps(config, indent=1), encoding="utf-8")
         tokenizer.inner.save(str(folder / "tokenizer.json"))
-        row = {**tokenizer.special, "chat_template": tokenizer.template}
+        templates = {"default": tokenizer.template, "tool_use": tokenizer.of_tools}
+        rows = [{"name": n, "template": t} for n, t in templates.items() if t is not None]
+        row = {**tokenizer.special, "chat_template": rows}
         (folder / "tokenizer_config.json").write_text(json.dumps(row), encoding="utf-8")
 
     def _vector(self, name: str) -> np.ndarray | None:

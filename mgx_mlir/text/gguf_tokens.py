@@ -80,11 +80,18 @@ def tokenizer_of(values: Values) -> Tokenizer:
                if (number := values.token(key)) is not None}  # fmt: skip
     _add(inner, texts, types, _spaces_eaten(values))
     _surround(inner, values, special, begins)
-    template = header.values.get("tokenizer.chat_template")
-    if not isinstance(template, str | None):
-        raise FileError(f"'tokenizer.chat_template' expected a string, got {template!r:.80}",
-                        location=header.path)  # fmt: skip
-    return Tokenizer(inner, template, special)
+    return Tokenizer(
+        inner, _template(values, "chat_template"), special,
+        _template(values, "chat_template.tool_use"),
+    )  # fmt: skip
+
+
+def _template(values: Values, name: str) -> str | None:
+    found = values.header.values.get(f"tokenizer.{name}")
+    if not isinstance(found, str | None):
+        raise FileError(f"'tokenizer.{name}' expected a string, got {found!r:.80}",
+                        location=values.header.path)  # fmt: skip
+    return found
 
 
 def _byte_level(values: Values, texts: Sequence[str], types: Sequence[int]) -> tuple[Any, bool]:

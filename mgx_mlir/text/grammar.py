@@ -69,7 +69,7 @@ class Grammars:
         self.size = size
         try:
             self._tokens = self._library.LLTokenizer(
-                tokenizer.plain_json(), n_vocab=size, eos_token=sorted(ends) or None
+                tokenizer.inner.to_str(), n_vocab=size, eos_token=sorted(ends) or None
             )
         except Exception as e:  # llguidance raises plain ones
             raise UsageError(f"llguidance does not take the model's tokenizer: {e}") from e

@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.errors import FileError, UnsupportedModel
+from mgx_mlir.text.files import read_json
 from mgx_mlir.text.slots import HostSlots, SlotDecoder, side_by_side, slots_of
-from mgx_mlir.text.tokens import Tokenizer, read_json
+from mgx_mlir.text.tokens import Tokenizer
 
 if TYPE_CHECKING:
     from mgx_mlir.compiler.compiled import CompiledProgram

@@ -9,10 +9,10 @@ from typing import Any
 
 from mgx_mlir.core.errors import FileError, MgxError
 from mgx_mlir.text.blocks import BlockWeights
+from mgx_mlir.text.files import read_json
 from mgx_mlir.text.folder import Folder
 from mgx_mlir.text.packages import imported
 from mgx_mlir.text.packed_weights import block_weights, layers_of, packing_of
-from mgx_mlir.text.tokens import read_json
 
 # files of AutoGPTQ's and AutoAWQ's older versions, with their method
 _BESIDE = {"quantize_config.json": "gptq", "quant_config.json": "awq"}

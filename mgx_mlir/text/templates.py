@@ -36,7 +36,9 @@ def environment() -> Any:
             check_size(operator, left, right)
             return super().call_binop(context, operator, left, right)
 
-    made = Bounded(trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols"])
+    made = Bounded(
+        trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols", _marks()]
+    )
 
     def refuse(message: str) -> None:
         raise UsageError(message)
@@ -53,6 +55,25 @@ def environment() -> Any:
     made.globals["raise_exception"] = refuse
     made.globals["strftime_now"] = now
     return made
+
+
+def _marks() -> type:
+    """Return Jinja's extension of the tags `generation` and `endgeneration`.
+
+    They mark what a model writes, for its training, and print what is between them.
+    """
+    nodes: Any = imported("jinja2.nodes")
+    extension: Any = imported("jinja2.ext").Extension
+
+    class Marks(extension):
+        tags = frozenset(["generation"])
+
+        def parse(self, parser: Any) -> Any:
+            line = next(parser.stream).lineno
+            body = parser.parse_statements(("name:endgeneration",), drop_needle=True)
+            return nodes.Scope(body).set_lineno(line)
+
+    return Marks
 
 
 def check_size(operator: str, left: Any, right: Any) -> None:

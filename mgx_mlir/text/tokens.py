@@ -2,34 +2,38 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from mgx_mlir.core.errors import FileError, MgxError, UsageError
+from mgx_mlir.text.files import add_tokens, converted, read_json, special_texts, templates_of
 from mgx_mlir.text.messages import Message
-from mgx_mlir.text.packages import imported, quiet
+from mgx_mlir.text.packages import imported
 from mgx_mlir.text.templates import environment, rendered
 
 _SURROGATE = re.compile("[\ud800-\udfff]")  # Python's form of bytes that are no UTF-8
-# files of tokenizers that transformers converts
-_OLDER = ("tokenizer.model", "spiece.model", "vocab.json", "tokenizer.tiktoken")
 
 
 class Tokenizer:
     """Encode, decode, and format a chat as one prompt.
 
     `inner`: a tokenizers.Tokenizer. `template`: Jinja, as transformers keeps it in
-    tokenizer_config.json. `special`: the texts by name, such as bos_token.
+    tokenizer_config.json. `special`: the texts by name, such as bos_token. `of_tools`: the template
+    of chats with tools, where it is another.
     """
 
     def __init__(
-        self, inner: Any, template: str | None = None, special: Mapping[str, str] | None = None
+        self,
+        inner: Any,
+        template: str | None = None,
+        special: Mapping[str, str] | None = None,
+        of_tools: str | None = None,
     ) -> None:
         self.inner, self.template, self.special = inner, template, dict(special or {})
-        self._compiled: Any = None
+        self.of_tools = of_tools
+        self._compiled: dict[str, Any] = {}  # template's text -> template
 
     @staticmethod
     def of_folder(folder: Path) -> Tokenizer:
@@ -39,43 +43,28 @@ class Tokenizer:
             inner = (
                 imported("tokenizers").Tokenizer.from_file(str(path))
                 if path.is_file()
-                else _converted(folder)
+                else converted(folder)
             )
+            inner.no_truncation()  # lengths are those of a training
+            inner.no_padding()
+            config = read_json(folder / "tokenizer_config.json", missing={})
+            add_tokens(inner, folder, config)
         except MgxError:
             raise
         except Exception as e:  # tokenizers raises plain Exceptions
             raise FileError(f"not a tokenizer: {e}", location=str(path)) from e
-        config = read_json(folder / "tokenizer_config.json", missing={})
-        template = config.get("chat_template")
-        beside = folder / "chat_template.jinja"
-        if beside.is_file():
-            try:
-                template = beside.read_text(encoding="utf-8")
-            except (OSError, ValueError) as e:
-                raise FileError(f"cannot be read: {e}", location=str(beside)) from e
-        if isinstance(template, list):  # several templates, by name
-            rows = [t for t in template if isinstance(t, dict)]
-            template = next((t.get("template") for t in rows if t.get("name") == "default"), None)
-        if not isinstance(template, str | None):
-            raise FileError(f"expected a text as chat_template, got {type(template).__name__}",
-                            location=str(folder / "tokenizer_config.json"))  # fmt: skip
-        special = {}
-        for name, value in config.items():
-            if name.endswith("_token"):
-                text = value.get("content") if isinstance(value, dict) else value
-                if isinstance(text, str):
-                    special[name] = text
-        return Tokenizer(inner, template, special)
+        templates = templates_of(folder, config)
+        return Tokenizer(inner, templates.get("default"), special_texts(folder, config),
+                         templates.get("tool_use"))  # fmt: skip
 
     @property
     def size(self) -> int:
         """Return the number of tokens."""
         return int(self.inner.get_vocab_size())
 
-    def plain_json(self) -> str:
-        """Return tokenizer.json without truncation and padding."""
-        row = json.loads(self.inner.to_str())
-        return json.dumps({**row, "truncation": None, "padding": None})
+    def template_of(self, *, tools: bool) -> str | None:
+        """Return the template of a chat with tools, or without."""
+        return self.of_tools if tools and self.of_tools is not None else self.template
 
     def encode(self, text: str, *, special: bool = True) -> list[int]:
         """Return the tokens of a text; `special` adds the initial tokens of a prompt."""
@@ -112,27 +101,30 @@ class Tokenizer:
 
     def chat_text(self, messages: Sequence[Message], **values: Any) -> str:
         """Return a chat formatted by the template. Raises UsageError."""
-        if self.template is None:
+        template = self.template_of(tools=bool(values.get("tools")))
+        if template is None:
             raise UsageError(
                 "the model has no template of a chat", notes=["give a prompt instead of messages"]
             )
         try:
-            if self._compiled is None:
-                self._compiled = environment().from_string(self.template)
+            if template not in self._compiled:
+                self._compiled[template] = environment().from_string(template)
             given = {**self.special, **values, "messages": list(messages)}
-            return rendered(self._compiled, given)
+            return rendered(self._compiled[template], given)
         except Exception as e:  # templates can raise any exception
             raise UsageError(f"the template refuses the messages: {e}") from e
 
     def template_values(self) -> frozenset[str]:
-        """Return the names of values that the template reads; none without a template."""
-        if self.template is None:
-            return frozenset()
-        found = imported("jinja2.meta").find_undeclared_variables
-        try:
-            return frozenset(found(environment().parse(self.template)))
-        except Exception as e:  # templates can raise any exception
-            raise UsageError(f"the template cannot be read: {e}") from e
+        """Return the names of values that the templates read; none without a template."""
+        own = [text for text in (self.template, self.of_tools) if text is not None]
+        found: set[str] = set()
+        for text in own:
+            read = imported("jinja2.meta").find_undeclared_variables
+            try:
+                found |= read(environment().parse(text))
+            except Exception as e:  # templates can raise any exception
+                raise UsageError(f"the template cannot be read: {e}") from e
+        return frozenset(found)
 
     def stream(self) -> TextStream:
         """Return an incremental decoder of tokens."""
@@ -178,41 +170,3 @@ class TextStream:
         if text.startswith(self._text):
             return text[len(self._text) :]
         return self._tokenizer.decode(self._tokens[self._returned :])
-
-
-def _converted(folder: Path) -> Any:
-    """Return the tokenizer of a folder's older files, which transformers converts.
-
-    Raises FileError where there is none, or transformers or sentencepiece cannot read it.
-    """
-    if not any((folder / name).is_file() for name in _OLDER):
-        raise FileError("expected a tokenizer: the folder has no tokenizer.json, nor "
-                        f"{', '.join(_OLDER)}", location=str(folder))  # fmt: skip
-    transformers = imported("transformers")
-    try:
-        with quiet():
-            found = transformers.AutoTokenizer.from_pretrained(
-                str(folder), local_files_only=True, trust_remote_code=False
-            )
-            return found.backend_tokenizer
-    except Exception as e:  # transformers raises exceptions of many kinds
-        why = " ".join(str(e).split())[:200] or type(e).__name__
-        raise FileError(
-            f"the folder has no tokenizer.json, and transformers cannot make one: {why}",
-            location=str(folder), notes=["pip install sentencepiece protobuf for tokenizer.model"],
-        ) from e  # fmt: skip
-
-
-def read_json(path: Path, missing: dict[str, Any] | None = None) -> dict[str, Any]:
-    """Return an object of a JSON file. Raises FileError."""
-    if missing is not None and not path.is_file():
-        return missing
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as e:
-        raise FileError(f"cannot be read as JSON: {e}", location=str(path)) from e
-    except RecursionError:
-        raise FileError("cannot be read as JSON: it nests too deep", location=str(path)) from None
-    if not isinstance(found, dict):
-        raise FileError("expected a JSON object", location=str(path))
-    return found

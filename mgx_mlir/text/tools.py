@@ -54,7 +54,7 @@ class Call:
 
 def form_of(tokenizer: Tokenizer) -> CallForm:
     """Return the call form of a model's template. Raises UsageError."""
-    template = tokenizer.template or ""
+    template = tokenizer.template_of(tools=True) or ""
     if not re.search(r"\btools\b", template):
         raise UsageError("the model's template takes no tools")
     found = next((f for f in FORMS if f.sign in template), None)

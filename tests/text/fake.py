@@ -105,7 +105,14 @@ class Tokenizer:
     def special_token(self, text: str) -> int | None:
         return None
 
-    def plain_json(self) -> str:
+    def template_of(self, *, tools: bool) -> str | None:
+        return self.template
+
+    @property
+    def inner(self) -> Tokenizer:
+        return self
+
+    def to_str(self) -> str:
         """tokenizer.json of the same tokens, as byte-level models have it."""
         shown = {" ": "Ġ", "\n": "Ċ"}
         words = {shown.get(c, c): i for i, c in enumerate(self.letters)} | {"</s>": self.size - 1}

@@ -221,7 +221,8 @@ def _chat(fields: Fields, model: TextModel) -> RequestFields:
     if tools:
         values["tools"] = tools
     try:
-        tokens = model.tokens(of_template(plain(given), model.tokenizer.template), **values)
+        template = model.tokenizer.template_of(tools=bool(tools))
+        tokens = model.tokens(of_template(plain(given), template), **values)
     except MgxError as e:
         raise ApiError(str(e), param="messages") from e
     constraint = None
