@@ -18,6 +18,7 @@ from mgx_mlir.core.errors import UnsupportedModel, UsageError
 from mgx_mlir.frontends.objects import first_line, onnx_of_exported
 from mgx_mlir.text.blocks import BlockWeights, rounded
 from mgx_mlir.text.packages import imported
+from mgx_mlir.text.probe import attend_by
 
 _NAME = "mgx_cached"
 # sizes of the trace that no dim of a model has
@@ -59,8 +60,6 @@ class CachedModel(nn.Module):
         found = self.inner(
             input_ids=ids, position_ids=positions, use_cache=False, logits_to_keep=keep
         )
-        if sorted(c.present) != list(range(len(c.past))):
-            raise UnsupportedModel("some layers of the model have no attention over a cache")
         present = [cache for layer in sorted(c.present) for cache in c.present[layer]]
         return (found.logits.float(), *present)
 
@@ -160,26 +159,21 @@ def _attention(caches: Caches) -> Any:
         s_aux: torch.Tensor | None = None,
         **more: Any,
     ) -> tuple[torch.Tensor, None]:
-        layer: Any = getattr(module, "layer_idx", None)
-        if layer is None or layer in caches.present:
-            raise UnsupportedModel("an attention of the model has no layer number")
+        layer: Any = module.layer_idx
         batch, heads, length, size = query.shape
         shared, width = key.shape[1], value.shape[-1]
-        if width != size:
-            raise UnsupportedModel(f"keys of {size} and values of {width} elements")
+        scaling = float(size**-0.5 if scaling is None else scaling)
+        size = max(size, width)  # zeros behind the shorter ones change no score and no result
+        query, key, value = (
+            nn.functional.pad(x, (0, size - x.shape[-1])) for x in (query, key, value)
+        )
         past_key, past_value = caches.past[layer]
-        stated = past_key.shape[1], past_key.shape[3]
-        if (shared, size) != stated:
-            raise UnsupportedModel(
-                f"an attention has {shared} heads of {size} elements for keys, and the config "
-                f"states {stated[0]} of {stated[1]}"
-            )
         biased = [n for n, x in more.items() if x is not None and re.search("bias|alibi", n)]
         if attention_mask is not None or biased:
             raise UnsupportedModel("an attention adds a bias or a mask of its own to its scores")
         rows = [x.transpose(1, 2).reshape(batch, length, -1) for x in (query, key, value)]
         form: dict[str, Any] = {"num_heads": heads, "kv_num_heads": shared}
-        form["scale"] = float(size**-0.5 if scaling is None else scaling)
+        form["scale"] = scaling
         if sliding_window:
             form["local_window_size"] = int(sliding_window)
         if softcap:
@@ -192,18 +186,9 @@ def _attention(caches: Caches) -> Any:
             shapes=((batch, length, heads * size), past_key.shape, past_value.shape), version=1,
         )  # fmt: skip
         caches.present[layer] = (present[0], present[1])
-        return out.reshape(batch, length, heads, size), None
+        return out.reshape(batch, length, heads, size)[..., :width], None
 
     return attend
-
-
-def cache_shape(model: Any) -> tuple[int, int, int]:
-    """Return layers, heads of keys and values, and elements of a head of a model."""
-    config = model.config.get_text_config()
-    heads = int(config.num_attention_heads)
-    shared = getattr(config, "num_key_value_heads", None) or heads
-    size = getattr(config, "head_dim", None) or config.hidden_size // heads
-    return int(config.num_hidden_layers), int(shared), int(size)
 
 
 def with_blocks(model: Any, blocks: Mapping[str, BlockWeights]) -> None:
@@ -313,6 +298,7 @@ def fix_frequencies(model: Any, long: bool) -> None:
 def onnx_of_model(
     model: Any,
     blocks: Mapping[str, BlockWeights],
+    shape: tuple[int, int, int],
     halves: Literal["f16", "bf16"] | None = None,
     dtype: Literal["f16", "bf16"] | None = None,
     *,
@@ -320,16 +306,13 @@ def onnx_of_model(
 ) -> Any:
     """Return an ONNX model of a step, with inputs ids, positions, last, total, keep, caches.
 
-    halves: type of 16 bits that other weights are rounded to. dtype: type of 16 bits of weights,
-    activations and caches. long: as for `fix_frequencies`. Raises UnsupportedModel, UsageError.
+    shape: layers, heads and elements of the caches, by `cache_shape`. halves: type of 16 bits that
+    other weights are rounded to. dtype: type of 16 bits of weights, activations and caches.
+    long: as for `fix_frequencies`. Raises UnsupportedModel, UsageError.
     """
-    transformers = imported("transformers")
-    layers, shared, size = cache_shape(model)
+    layers, shared, size = shape
     caches = Caches()
-    transformers.AttentionInterface.register(_NAME, _attention(caches))
-    transformers.AttentionMaskInterface.register(_NAME, lambda *_, **__: None)
-    model.config.get_text_config()._attn_implementation = _NAME
-    model.config._attn_implementation = _NAME
+    attend_by(model, _NAME, _attention(caches), lambda *_, **__: None)
     fix_frequencies(model, long)
     with_blocks(model, blocks)
     if dtype is None:

@@ -369,15 +369,17 @@ def _compiled(
     for name in ("torch", "transformers"):
         imported(name)
     from mgx_mlir.frontends.dims import DynamicDim
-    from mgx_mlir.text.graph import cache_shape, names_of_dims, onnx_of_model, rounded_blocks
+    from mgx_mlir.text.graph import names_of_dims, onnx_of_model, rounded_blocks
+    from mgx_mlir.text.probe import cache_shape
 
     model = made.model()
     blocks = dict(made.blocks())
     if form.weights == "int4" or form.weights == "int8":
         blocks = rounded_blocks(model, blocks, _BITS[form.weights])
     halves = form.weights if form.weights == "f16" or form.weights == "bf16" else None
-    shape = CacheShape(*cache_shape(model))
-    onnx = onnx_of_model(model, blocks, halves, form.dtype, long=form.long)
+    dims = cache_shape(model)
+    shape = CacheShape(*dims)
+    onnx = onnx_of_model(model, blocks, dims, halves, form.dtype, long=form.long)
     sizes = {}
     if form.rows is not None:  # kernels of known sizes for steps
         names = zip(names_of_dims(onnx), (form.batches, (1,), (1,), (form.rows,)), strict=True)

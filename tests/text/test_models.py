@@ -230,6 +230,14 @@ def test_families(tmp_path: Path, kind: str, more: dict[str, Any]) -> None:
     assert [p.token for p in handle] == greedy(model, prompt, 30)
 
 
+# keys of 24 elements, and values of 16
+LATENT = {
+    "shared": 4, "head_dim": None, "q_lora_rank": 16, "kv_lora_rank": 16, "qk_rope_head_dim": 8,
+    "qk_nope_head_dim": 16, "v_head_dim": 16, "n_routed_experts": 4, "num_experts_per_tok": 2,
+    "moe_intermediate_size": 32, "n_group": 1, "topk_group": 1, "first_k_dense_replace": 1,
+}  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("kind", "more"),
     [
@@ -243,6 +251,9 @@ def test_families(tmp_path: Path, kind: str, more: dict[str, Any]) -> None:
         ("Nemotron", {}),
         ("GPTNeoX", {"shared": 4}),
         ("OPT", {"shared": 4, "word_embed_proj_dim": 64, "ffn_dim": 96}),
+        ("DeepseekV3", LATENT),
+        ("JetMoe", {"kv_channels": 24, "num_local_experts": 4, "head_dim": None}),
+        ("GPT2", {"of": "GPT2LMHeadModel", "n_inner": 96}),
     ],
 )
 def test_more_families(tmp_path: Path, kind: str, more: dict[str, Any]) -> None:
@@ -256,10 +267,49 @@ def test_more_families(tmp_path: Path, kind: str, more: dict[str, Any]) -> None:
     np.testing.assert_allclose(got, want, atol=2e-5 * np.abs(want).max())
 
 
-def test_a_family_without_such_a_cache(tmp_path: Path) -> None:
-    tiny.save(tmp_path, "Bloom", n_layer=2, n_head=4)
-    with pytest.raises(UnsupportedModel, match="some layers of the model have no attention"):
+@pytest.mark.parametrize(
+    ("kind", "more", "message"),
+    [
+        ("Bloom", {}, "^BloomForCausalLM computes no attention by transformers' AttentionInt"),
+        ("Falcon", {"head_dim": None}, "^FalconForCausalLM computes no attention by"),
+        ("Mpt", {"d_model": 64, "n_heads": 4, "n_layers": 2}, "^MptForCausalLM computes no"),
+        ("Mamba", {}, "^MambaForCausalLM computes no attention"),
+        ("Lfm2", {"layer_types": ["conv", "full_attention"]}, "^1 of 2 layers have no attention"),
+        ("Bert", {"of": "BertLMHeadModel"}, "^an attention lets token .* see others than the la"),
+        ("Gemma3Text", {"of": "Gemma3ForCausalLM", "use_bidirectional_attention": True},
+         "^an attention lets token .* see others"),
+        ("Roberta", {"is_decoder": True, "max_position_embeddings": 98},
+         "^RobertaForCausalLM numbers the positions of tokens otherwise than 0, 1, 2"),
+        ("DiffLlama", {}, "^an attention of the model has no layer number"),
+    ],
+)  # fmt: skip
+def test_families_that_caches_do_not_fit(
+    kind: str, more: dict[str, Any], message: str, tmp_path: Path
+) -> None:
+    """A mask or positions of other forms would give other logits without an error."""
+    tiny.save(tmp_path, kind, **more)
+    with pytest.raises(UnsupportedModel, match=message):
         text.load(tmp_path, "ref")
+
+
+def test_masks_that_are_a_window() -> None:
+    from transformers import masking_utils as masks
+
+    from mgx_mlir.text.probe import window_of
+
+    far = window_of(masks.causal_mask_function)
+    assert far > 100_000
+    for window in (1, 3, 4096):
+        assert window_of(masks.sliding_window_causal_mask_function(window)) == window
+    left, blocks = torch.zeros(1, dtype=torch.int64), torch.zeros(1, 4, dtype=torch.int64)
+    for mask in (
+        masks.chunked_causal_mask_function(8192, left),
+        masks.bidirectional_mask_function,
+        masks.sliding_window_bidirectional_mask_function(8),
+        masks.or_masks(masks.causal_mask_function, masks.blockwise_overlay(blocks)),
+    ):
+        with pytest.raises(UnsupportedModel, match=r"^an attention (lets|sees)"):
+            window_of(mask)
 
 
 LONG = {

@@ -27,18 +27,26 @@ def tokenizer() -> Any:
     return made
 
 
-def save(folder: Path, kind: str = "Llama", *, shared: int = 2, **more: Any) -> Any:
-    """Write a model of two layers with four heads, `shared` of keys, and return it."""
+def save(
+    folder: Path, kind: str = "Llama", *, shared: int = 2, of: str | None = None, **more: Any
+) -> Any:
+    """Write a model of two layers with four heads, `shared` of keys, and return it.
+
+    of: name of its class. more: settings; None leaves one out.
+    """
     import torch
     import transformers
 
     torch.manual_seed(3)
-    config = getattr(transformers, f"{kind}Config")(
-        vocab_size=WORDS, hidden_size=64, intermediate_size=96, num_hidden_layers=2,
-        num_attention_heads=4, num_key_value_heads=shared, head_dim=16, max_position_embeddings=96,
-        bos_token_id=0, eos_token_id=1, pad_token_id=1, **more,
-    )  # fmt: skip
-    model = getattr(transformers, f"{kind}ForCausalLM")(config).eval()
+    settings = {
+        "vocab_size": WORDS, "hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 2,
+        "num_attention_heads": 4, "num_key_value_heads": shared, "head_dim": 16,
+        "max_position_embeddings": 96, "bos_token_id": 0, "eos_token_id": 1, "pad_token_id": 1,
+        **more,
+    }  # fmt: skip
+    known = {name: value for name, value in settings.items() if value is not None}
+    config = getattr(transformers, f"{kind}Config")(**known)
+    model = getattr(transformers, of or f"{kind}ForCausalLM")(config).eval()
     for weights in model.parameters():
         if weights.ndim == 2:
             weights.data *= 3  # logits far enough apart
