@@ -26,6 +26,7 @@ PASS_NAMES = (
     "fuse_pointwise",
     "fuse_pointwise_reduce",
     "fuse_reduce",
+    "fuse_rows",
     "inline_module",
     "insert_pad",
     "layout_convolution",

@@ -123,6 +123,8 @@ def cpu(o: PipelineOptions) -> tuple[str, ...]:
             weighted=o.loops,
             computed=(o.loops and o.byte_dots) or None,
         ),
+        # tile registers multiply many rows as they are
+        _step("fuse_rows", when=o.loops and o.fast_math and o.byte_dots and not o.tile_registers),
         "dead_code_elimination",
         "forget_dynamic_dims",
         "dead_code_elimination",

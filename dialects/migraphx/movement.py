@@ -8,6 +8,7 @@ import numpy as np
 
 from mgx_mlir.core import attrs as attr
 from mgx_mlir.core.dynamic_dims import UndecidedError
+from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import InferView, Op, Operand, Result, ViewOp, check
 from mgx_mlir.core.shapes import (
     DYN,
@@ -139,6 +140,18 @@ class Slice(ViewOp, name="slice"):
             example(floats(4, 5), i64(1, 0), i64(2, 3), axes=[1, 0]),
             example(floats(4, 5), i64(1), i64(big), i64(-1)),
         ]
+
+
+def cut_of(op: ir.OpView) -> tuple[int, int, int] | None:
+    """Return (axis, low, high) of a slice along one axis with known bounds; None for others."""
+    if len(op.operands) > 1 or len(op.axes) != 1 or len(op.starts) != 1:
+        return None
+    dims = TensorType.of(op.operands[0]).dims
+    axis: int = op.axes[0] % len(dims)
+    if dims[axis] == DYN:
+        return None
+    low, high = slice_bounds(op.starts[0], op.ends[0], dims[axis])
+    return axis, low, max(low, high)
 
 
 class Step(ViewOp, name="step"):

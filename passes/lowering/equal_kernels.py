@@ -22,6 +22,7 @@ from mgx_mlir.core.literals import is_literal
 from mgx_mlir.core.op import BroadcastOp, Kernel, is_a
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.dialects.migraphx.linear import Convolution, Dot
+from mgx_mlir.dialects.migraphx.movement import Slice
 from mgx_mlir.dialects.migraphx.pointwise_binary import Add, Mul
 from mgx_mlir.passes.lowering.expr import Expr, Leaf, Splat, View
 from mgx_mlir.passes.lowering.options import Apart
@@ -232,9 +233,9 @@ def _attributes(op: ir.Operation) -> Hashable:
 
 
 def _origin(v: ir.Value) -> Hashable:
-    """Return through which broadcasts an operand reads, and whether a literal."""
+    """Return through which broadcasts and slices an operand reads, and whether a literal."""
     through: list[Hashable] = []
-    while not isinstance(v.owner, ir.Block) and is_a(v.owner, BroadcastOp):
+    while not isinstance(v.owner, ir.Block) and is_a(v.owner, (BroadcastOp, Slice)):
         owner = v.owner.operation
         through += [owner.name, _attributes(owner), v.type]
         v = owner.operands[0]

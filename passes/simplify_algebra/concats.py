@@ -7,11 +7,10 @@ from math import prod
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import Pointwise, attributes_of, is_a, mnemonic, op_class
 from mgx_mlir.core.shapes import TensorType
-from mgx_mlir.dialects.migraphx.movement import Concat, Slice
+from mgx_mlir.dialects.migraphx.movement import Concat, Slice, cut_of
 from mgx_mlir.dialects.migraphx.quant import UnpackFp4, UnpackInt4
 from mgx_mlir.passes.analysis.constants import is_constant
 from mgx_mlir.passes.analysis.view_chains import Map, build_map, trace, varying
-from mgx_mlir.passes.simplify_algebra.splits import cut_of
 from mgx_mlir.rewrite.pattern import (
     NoMatch,
     Replacement,

@@ -9,12 +9,11 @@ from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import Op, Pointwise, attributes_of, is_a, mnemonic
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.dialects.migraphx.linear import Convolution, Dot
-from mgx_mlir.dialects.migraphx.movement import Slice
+from mgx_mlir.dialects.migraphx.movement import Slice, cut_of
 from mgx_mlir.dialects.migraphx.pointwise_binary import Add, Mul
 from mgx_mlir.passes.analysis.constants import constant_map, copied, is_constant, is_own, splat
 from mgx_mlir.passes.analysis.rounding import feeds_steps, is_rounded
 from mgx_mlir.passes.analysis.view_chains import VIEWS, Atom, Map, build_map, trace, varying
-from mgx_mlir.passes.simplify_algebra.splits import cut_of
 from mgx_mlir.passes.simplify_algebra.units import sides
 from mgx_mlir.rewrite.pattern import (
     Replacement,

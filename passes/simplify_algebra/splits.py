@@ -11,7 +11,7 @@ from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import Op, Pointwise, ReduceOp, attributes_of, is_a, mnemonic, op_class
 from mgx_mlir.core.records import dataclass
 from mgx_mlir.core.shapes import DYN, TensorType
-from mgx_mlir.dialects.migraphx.movement import Slice, slice_bounds
+from mgx_mlir.dialects.migraphx.movement import Slice, cut_of
 from mgx_mlir.dialects.migraphx.views import ReshapeOp, Transpose
 from mgx_mlir.passes.analysis.constants import can_join, joined
 from mgx_mlir.passes.analysis.view_chains import build_map, trace, varying
@@ -79,18 +79,6 @@ def split_at(op: Op) -> Split | NoMatch:
     if at != extent or len(slices) != len(found) or not 1 < len(slices) <= _MOST:
         return no_match("the slices are not consecutive parts of it")
     return Split(x, axis, slices, bounds)
-
-
-def cut_of(op: ir.OpView) -> tuple[int, int, int] | None:
-    """Return (axis, low, high) of a slice along one axis with known bounds; None for others."""
-    if len(op.operands) > 1 or len(op.axes) != 1 or len(op.starts) != 1:
-        return None
-    dims = TensorType.of(op.operands[0]).dims
-    axis: int = op.axes[0] % len(dims)
-    if dims[axis] == DYN:
-        return None
-    low, high = slice_bounds(op.starts[0], op.ends[0], dims[axis])
-    return axis, low, max(low, high)
 
 
 def _is_dead(op: ir.Operation) -> bool:

@@ -18,15 +18,20 @@ from mgx_mlir.passes.lowering.cpu.nest import (
     rotary,
 )
 from mgx_mlir.passes.lowering.cpu.recurrent import recurrent
-from mgx_mlir.passes.lowering.cpu.rows import arg_extreme, group_rows, prefix_scan, row_kernel, topk
+from mgx_mlir.passes.lowering.cpu.rows import (
+    arg_extreme,
+    computed_rows,
+    prefix_scan,
+    row_kernel,
+    topk,
+)
 from mgx_mlir.passes.lowering.cpu.rows.row_form import RowForm
 from mgx_mlir.passes.lowering.cpu.windows import convolution_kernel, planes, pooling_kernel
 from mgx_mlir.passes.lowering.select import KernelRule
 
 
 def _rows(e: LoweringContext, site: KernelSite, form: RowForm) -> list[ir.Value]:
-    plan = group_rows.plan_of(e, form, site.isa) or row_kernel.Plan(e, form, site.isa)
-    return plan.run()
+    return computed_rows.as_tensor(e, form, site.isa)
 
 
 # rules of kernels: fused ops

@@ -197,15 +197,16 @@ class Stores:
 def epilogue_of(
     e: LoweringContext, site: KernelSite, anchor: Any, total: Opaque,
     views: Sequence[ir.Operation] = (), seen: View | None = None,
+    apart: Sequence[ir.Operation] = (),
 ) -> Epilogue | Refusal:  # fmt: skip
     """Return the epilogue of a kernel's anchor, or the reason why vectors cannot compute it.
 
     anchor: the op. total: the op's result, with the type and extents of its sums. views: ops of the
     kernel through which it reads its operands. seen: the op's result as a view of `total`, whose
-    dims are in another order.
+    dims are in another order. apart: ops of the kernel that are lowered before.
     """
     cls: type[Op] = anchor.__class__
-    read = [anchor.operation, *views]
+    read = [anchor.operation, *views, *apart]
     left = next((o for o in site.members if o not in read and not _follows(o)), None)
     if left is not None:
         return Refusal(f"'{left.name}' is not computed on the vectors of a sum")

@@ -32,6 +32,7 @@ from mgx_mlir.passes.lowering.cpu.matmul.few_bits import (
     FewBits,
     Widening,
 )
+from mgx_mlir.passes.lowering.cpu.rows.computed_rows import ComputedRows, GivenRows
 from mgx_mlir.passes.lowering.scalar import TypedScalar
 
 FEW = 3  # digits of few rows, which are as exact as f32
@@ -109,10 +110,10 @@ class Digits:
 
 
 def digits_of(
-    x: ir.Value, rows: Index, depth: int, form: FewBits, isa: Isa, counts: Sequence[int],
-    most: int = 0,
+    x: GivenRows | ComputedRows, rows: Index, depth: int, form: FewBits, isa: Isa,
+    counts: Sequence[int], most: int = 0,
 ) -> list[ir.Value]:  # fmt: skip
-    """Make the dispatch that splits rows [rows, depth] into digits.
+    """Make the dispatch that splits rows [rows, depth] into digits, which may compute them.
 
     counts: the number of digits; with two of them the second one is for more rows than `most`.
     """
@@ -124,7 +125,7 @@ def digits_of(
     at_once = min(rows, _ROWS) if isinstance(rows, int) else _ROWS
 
     def body(k: WorkgroupBuilder) -> list[ResultTile]:
-        (start,), (x,) = k.at, k.inputs
+        (start,) = k.at
         high = k.covered(start, at_once, k.inner(rows))
         made = [k.empty((high, digits, depth), dtypes.INT8),
                 k.empty((high, count, width), kind),
@@ -133,14 +134,18 @@ def digits_of(
 
         def split(own: int) -> list[ir.Value]:
             def row(r: Index, carried: list[ir.Value]) -> list[ir.Value]:
+                found, scratch = carried[:TENSORS], carried[TENSORS:]
+                source, at, scratch = x.row(k, k.add(start, r), scratch)
+
                 def one(g: Index, carried: list[ir.Value], size: int = group) -> list[ir.Value]:
-                    at, sizes = (k.add(start, r), r), (group, size, own)
-                    return _apart(k, x, at, g, sizes, factor, carried, joined=joined)
+                    sizes = group, size, own
+                    return _apart(k, source, (at, r), g, sizes, factor, carried, joined=joined)
 
-                found = k.loop(0, whole, 1, carried, one) if whole else carried
-                return one(whole, found, rest) if rest else found
+                found = k.loop(0, whole, 1, found, one) if whole else found
+                found = one(whole, found, rest) if rest else found
+                return [*found, *scratch]
 
-            return k.each(0, high, 1, made, row)
+            return k.each(0, high, 1, [*made, *x.scratch(k)], row)[:TENSORS]
 
         few, *many = counts
         if many:
@@ -157,13 +162,13 @@ def digits_of(
         ([rows, count, width], kind),
         ([rows, count], dtypes.FLOAT),
     ]
-    return dispatch([x], results, [(rows, at_once)], body)
+    return dispatch(x.inputs, results, [(rows, at_once)], body, x.extents)
 
 
 def _apart(
     k: WorkgroupBuilder,
     x: ir.Value,
-    rows: tuple[Index, Index],
+    rows: tuple[Sequence[Index], Index],
     g: Index,
     sizes: tuple[int, int, int],
     factor: int,
@@ -173,8 +178,8 @@ def _apart(
 ) -> list[ir.Value]:
     """Split one group of a row.
 
-    rows: the row's index in the tensor and in the tile. sizes: of groups, of this one, and how many
-    digits.
+    rows: the row's index in the tensor and its number in the tile. sizes: of groups, of this one,
+    and how many digits.
     """
     (row, r), (group, size, digits) = rows, sizes
     top = float(_TOPS[digits])
@@ -182,7 +187,7 @@ def _apart(
     start = k.mul(g, group)
     positions = [k.add(start, i) for i in range(0, size, lanes)]
     dtype = dtypes.from_mlir(ir.RankedTensorType(x.type).element_type)
-    read = [TypedScalar(k.read(x, [row, at], lanes), dtype) for at in positions]
+    read = [TypedScalar(k.read(x, [*row, at], lanes), dtype) for at in positions]
     found = [widen(k, v, lanes).value for v in read]
     words, octets = k.vector_type(lanes, dtypes.INT32), k.vector_type(lanes, dtypes.INT8)
     largest = _largest(k, found, words)

@@ -61,6 +61,7 @@ from mgx_mlir.passes.lowering.cpu.matmul.split import (
     split_rows,
 )
 from mgx_mlir.passes.lowering.cpu.nest.nest import Nest, Tile
+from mgx_mlir.passes.lowering.cpu.rows.computed_rows import ComputedRows, GivenRows
 
 GROUPS = 16  # workgroups of a matmul where possible, for 2 to 8 workers
 GROUP_WORK = 1 << 18  # multiply-adds (with few rows: weights) that pay for a workgroup
@@ -251,21 +252,23 @@ def panels_of(isa: Isa, dtype: DType, width: int, depth: int) -> Panels:
 
 def matmul(
     shape: DotShape, cut: DotPlan, isa: Isa, operands: Sequence[ir.Value], batch: Index,
-    epilogue: Epilogue, captured: Sequence[Index] = (),
+    epilogue: Epilogue, captured: Sequence[Index] = (), computed: ComputedRows | None = None,
 ) -> list[ir.Value]:  # fmt: skip
     """Make the dispatch: results of [rows, columns], or of [batch, rows, columns].
 
     operands: the second may be of `panels_of`, or those after the first of few_bits. batch: the
-    product of the leading extents. captured: further extents that the epilogue needs.
+    product of the leading extents. captured: further extents that the epilogue needs. computed:
+    rows that the dispatch of their digits computes; the first operand is left out then.
     """
     lead = [batch] if shape.lead else []
     few, many = _few_and_many(shape, isa)
     if counts := _counts(shape, isa):
         assert shape.bits is not None
         assert isinstance(shape.depth, int)
-        most = _few_at_most(shape, isa)
-        apart = digits_of(operands[0], few, shape.depth, shape.bits, isa, counts, most)
-        operands = [*operands, *apart]
+        most, rows = _few_at_most(shape, isa), computed or GivenRows(operands[0])
+        apart = digits_of(rows, few, shape.depth, shape.bits, isa, counts, most)
+        # no loop reads rows that are computed there: their digits stand in for them
+        operands = [*(apart[:1] if computed else []), *operands, *apart]
     if shape.split:
         assert isinstance(shape.depth, int)
         operands = [*operands, split_rows(operands[0], many, shape.depth, isa)]
@@ -283,6 +286,13 @@ def in_digits(shape: DotShape, isa: Isa) -> bool:
     """Return whether few rows are multiplied as digits, which includes a single row."""
     few = not isinstance(shape.rows, int) or shape.rows <= FEW_ROWS
     return few and uses_digits(isa, shape.bits, shape.rows, shape.depth, shape.columns)
+
+
+def reads_digits_alone(shape: DotShape, isa: Isa) -> bool:
+    """Return whether no loop of a matmul reads its rows but as digits."""
+    if shape.split or not _counts(shape, isa):
+        return False
+    return bool(shape.many_digits) or (isinstance(shape.rows, int) and shape.rows <= FEW_ROWS)
 
 
 def _counts(shape: DotShape, isa: Isa) -> list[int]:

@@ -24,13 +24,31 @@ from mgx_mlir.passes.lowering.context import LoweringContext
 from mgx_mlir.passes.lowering.cpu.frame.epilogue import Epilogue, epilogue_of
 from mgx_mlir.passes.lowering.cpu.frame.isa import Isa
 from mgx_mlir.passes.lowering.cpu.frame.sites import KernelSite, literal_of
+from mgx_mlir.passes.lowering.cpu.frame.workgroup_builder import SCRATCH_BYTES
 from mgx_mlir.passes.lowering.cpu.matmul import dot as loops
 from mgx_mlir.passes.lowering.cpu.matmul import split, tiled_dot
-from mgx_mlir.passes.lowering.cpu.matmul.digits import MANY, takes_fours, takes_many
-from mgx_mlir.passes.lowering.cpu.matmul.few_bits import FOUR, UNIT, FewBits, fours, words
+from mgx_mlir.passes.lowering.cpu.matmul.digits import (
+    LEAST_ROWS,
+    MANY,
+    MANY_WORK,
+    WORK,
+    takes_fours,
+    takes_many,
+)
+from mgx_mlir.passes.lowering.cpu.matmul.few_bits import (
+    FEW_ROWS,
+    FOUR,
+    UNIT,
+    FewBits,
+    fours,
+    words,
+)
 from mgx_mlir.passes.lowering.cpu.matmul.instructions import PAIR
 from mgx_mlir.passes.lowering.cpu.matmul.panel import Panels, pack
 from mgx_mlir.passes.lowering.cpu.matmul.tile_registers import TilePanels
+from mgx_mlir.passes.lowering.cpu.rows.computed_rows import ComputedRows, as_tensor
+from mgx_mlir.passes.lowering.cpu.rows.row_form import Refused, RowForm, form_of
+from mgx_mlir.passes.lowering.cpu.rows.windows import windows_of
 from mgx_mlir.passes.lowering.expr import Extent, Opaque
 from mgx_mlir.passes.lowering.select import KernelRule, Refusal
 
@@ -99,7 +117,34 @@ def _refusal_of_few_bits(dot: BlockedDot) -> str | None:
         return "it has no elements"
     if x.dims[-1] % UNIT or dot.block_size % UNIT:
         return f"depth and blocks are no multiples of {UNIT}"
-    return None if isinstance(dot.input.owner, ir.Block) else "its input is computed in the kernel"
+    return None
+
+
+def refusal_of_rows(dot: BlockedDot) -> str | None:
+    """Return why rows are not computed where they are split into digits, None if they are."""
+    reason = _refusal_of_few_bits(dot)
+    if reason is not None:
+        return reason
+    x, columns = TensorType.of(dot.input), TensorType.of(dot.out).dims[-1]
+    *lead, depth = x.dims
+    form = _few_bits(dot)
+    assert form is not None
+    if x.dtype is not dtypes.FLOAT:
+        return f"its rows are {x.dtype}"
+    if depth * x.dtype.size > SCRATCH_BYTES // 2:
+        return f"a row of {depth} elements has no room on the stack"
+    if dot.bits == 16 or (dot.bits == 8 and not _takes_fours(dot, form)):
+        return f"rows are not split for {dot.bits} bits"
+    rows = math.prod(lead) if x.is_known else LEAST_ROWS
+    if depth * columns < (WORK if rows < LEAST_ROWS else MANY_WORK):
+        return "it has few weights"
+    if FEW_ROWS < rows < LEAST_ROWS:
+        return f"{rows} rows are multiplied as floats"
+    return None
+
+
+def _takes_fours(dot: BlockedDot, form: FewBits) -> bool:
+    return form.zeros is None and TensorType.of(dot.codes).dtype is dtypes.INT8
 
 
 @dataclass(frozen=True)
@@ -130,7 +175,7 @@ class _Operand:
         """Return whether the transposes change the order of dims."""
         return self.order != tuple(range(len(self.order)))
 
-    def extents(self, e: LoweringContext) -> list[Extent]:
+    def extents_of(self, e: LoweringContext) -> list[Extent]:
         """Return the extents of the matmul's operand."""
         own = e.expr_extents(e.expr(self.source))
         return [own[self.order.index(i)] for i in range(len(own))]
@@ -164,7 +209,7 @@ class _Plan:
     """A matmul and the pointwise ops behind it, on the sums."""
 
     dot: Matmul
-    a: _Operand
+    a: _Operand | RowForm  # a form: rows that the kernel computes
     b: _Operand | None  # None: constant weights
     lead: Sequence[Extent]  # the batch dims
     rows: Extent
@@ -182,36 +227,86 @@ def match(e: LoweringContext, site: KernelSite, *kinds: type[Matmul]) -> _Plan |
     reason = refusal(dot, site.isa)
     if reason is not None:
         return Refusal(reason)
-    a, b = _Operand.of(_first(dot)), None
-    assert a is not None
+    a, b = _rows_of(e, site, dot), None
+    if isinstance(a, Refusal):
+        return a
     if not isinstance(dot, BlockedDot) and constant_matrix(dot) is None:
         b = _Operand.of(dot.b)
-    *lead, rows, depth = a.extents(e)
+    *lead, rows, depth = a.extents if isinstance(a, RowForm) else a.extents_of(e)
     if b is None and not isinstance(dot, BlockedDot):
         # weights have static dims, also where the first operand's depth is a dynamic dim
         depth = TensorType.of(dot.b).dims[-2]
-    columns: Extent = TensorType.of(dot.out).dims[-1] if b is None else b.extents(e)[-1]
+    columns: Extent = TensorType.of(dot.out).dims[-1] if b is None else b.extents_of(e)[-1]
     # a stand-in for the sums, with their extents
     sums = dtypes.INT32 if isinstance(dot, QuantDot) else dtypes.FLOAT
     total = Opaque(TensorType.of(dot.out).with_dtype(sums), [*lead, rows, columns])
-    read_through = [*a.transposes, *(b.transposes if b else [])]
-    epilogue = epilogue_of(e, site, dot, total, read_through)
+    read_through = [t for o in (a, b) if isinstance(o, _Operand) for t in o.transposes]
+    before = _before(site, dot) if isinstance(a, RowForm) else []
+    epilogue = epilogue_of(e, site, dot, total, read_through, apart=before)
     if isinstance(epilogue, Refusal):
         return epilogue
     return _Plan(dot, a, b, lead, rows, depth, columns, epilogue)
 
 
+def _rows_of(e: LoweringContext, site: KernelSite, dot: Matmul) -> _Operand | RowForm | Refusal:
+    """Return the first operand of a matmul, or the form of rows that the kernel computes."""
+    found = _Operand.of(_first(dot))
+    if found is not None:
+        return found
+    assert isinstance(dot, BlockedDot)
+    if TensorType.of(dot.input).dtype is not dtypes.FLOAT:
+        return Refusal("its computed rows are no f32")
+    before = _before(site, dot)
+    try:
+        form = form_of(e, before, [dot.input], [-1])
+    except Refused as refused:
+        return Refusal(str(refused))
+    form.windows.update(windows_of(e, site))
+    return form
+
+
+def _before(site: KernelSite, dot: Matmul) -> list[ir.Operation]:
+    """Return the ops of a kernel that its matmul's first operand is computed by, in order."""
+    found: set[ir.Operation] = set()
+    todo = [_first(dot)]
+    while todo:
+        owner = todo.pop().owner
+        if not isinstance(owner, ir.Block) and owner.operation not in found:
+            found.add(owner.operation)
+            todo += owner.operands
+    return [o for o in site.members if o in found and not literals.is_literal(o)]
+
+
 def build(e: LoweringContext, site: KernelSite, plan: _Plan) -> list[ir.Value]:
     """Build the loops over the tiles of the result; with weights, all leading dims are rows."""
     isa, dot, epilogue, lead, rows = site.isa, plan.dot, plan.epilogue, plan.lead, plan.rows
-    x, order, b = e.tensor(plan.a.source), plan.a.order, plan.b
+    a, b = plan.a, plan.b
+    order = (0, 1) if isinstance(a, RowForm) else a.order
+    x = None if isinstance(a, RowForm) else e.tensor(a.source)
     flattened: list[Extent] = []
-    if b is None and lead and not plan.a.is_transposed:
-        flattened = [*lead, rows]
-        x, order = views.reshaped(e, x, [e.product(flattened), plan.depth]), (0, 1)
-        rows, lead = e.extent(x, 0), ()
+    if b is None and lead and (isinstance(a, RowForm) or not a.is_transposed):
+        flattened, order = [*lead, rows], (0, 1)
+        if x is None:
+            rows = e.product(flattened)
+        else:
+            x = views.reshaped(e, x, [e.product(flattened), plan.depth])
+            rows = e.extent(x, 0)
+        lead = ()
         epilogue = epilogue.through(lambda k, at: [*k.coordinates(at[0], flattened), at[1]])
     shape = _shape(e, dot, isa, (rows, plan.depth, plan.columns), tuple(lead), order, b)
+    computed = None
+    if isinstance(a, RowForm):
+        computed = ComputedRows.of(e, a, isa) if loops.reads_digits_alone(shape, isa) else None
+        if computed is None:
+            (x,) = as_tensor(e, a, isa)
+            x = views.reshaped(e, x, [rows, plan.depth])
+    if x is None:
+        cut = loops.plan(shape, isa)
+        second = [e.parameter(w.packed(e)) for w in _stored(dot, shape, cut.width, isa)]
+        made = loops.matmul(
+            shape, cut, isa, second, e.product(lead), epilogue, flattened, computed
+        )  # fmt: skip
+        return [views.reshaped(e, v, [*plan.lead, plan.rows, plan.columns]) for v in made]
     if b is None and not lead and tiled_dot.takes(rows, plan.depth, shape.dtype, isa):
         made = _tiled(e, site, shape, x, dot, epilogue, flattened)
         return [views.reshaped(e, v, [*plan.lead, plan.rows, plan.columns]) for v in made]
@@ -244,7 +339,9 @@ def of_computed(
 
 
 RULE = KernelRule("matmul", (), lambda e, s: match(e, s, Dot, QuantDot), build, asks=refusal)
-FEW_BITS = KernelRule("few_bits_matmul", (), lambda e, s: match(e, s, BlockedDot), build)
+FEW_BITS = KernelRule(
+    "few_bits_matmul", (), lambda e, s: match(e, s, BlockedDot), build, asks=refusal_of_rows
+)
 
 
 def _shape(
@@ -323,13 +420,13 @@ class Stored:
 
 def stored_weights(e: LoweringContext, dot: Matmul, isa: Isa) -> list[Stored]:
     """Return the weights of a matmul as `build` packs them; none where no kernel here takes it."""
-    operand = None if refusal(dot, isa) else _Operand.of(_first(dot))
-    if operand is None or (not isinstance(dot, BlockedDot) and constant_matrix(dot) is None):
+    if refusal(dot, isa) or (not isinstance(dot, BlockedDot) and constant_matrix(dot) is None):
         return []
+    operand = _Operand.of(_first(dot))  # None: rows that the kernel computes
     *ahead, depth = TensorType.of(_first(dot)).dims
     *lead, rows = (dot.out if d == DYN else d for d in ahead)  # a value stands for any extent
-    order = operand.order
-    if lead and not operand.is_transposed:
+    order = (0, 1) if operand is None else operand.order
+    if lead and (operand is None or not operand.is_transposed):
         known = [d for d in ahead if d != DYN]
         rows, lead, order = math.prod(known) if len(known) == len(ahead) else dot.out, [], (0, 1)
     columns = TensorType.of(dot.out).dims[-1]

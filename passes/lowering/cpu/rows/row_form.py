@@ -18,7 +18,6 @@ from mgx_mlir.core.literals import is_literal
 from mgx_mlir.core.op import BroadcastOp, Pointwise, attributes_of, is_a, mnemonic, op_class
 from mgx_mlir.core.records import dataclass
 from mgx_mlir.core.shapes import DYN, TensorType
-from mgx_mlir.dialects.migraphx.control import Yield
 from mgx_mlir.dialects.migraphx.normalize import LogSoftmax, Softmax
 from mgx_mlir.dialects.migraphx.pointwise_binary import Sub
 from mgx_mlir.dialects.migraphx.pointwise_unary import Exp
@@ -113,6 +112,15 @@ class Operand:
     map: DimMap  # dims of the form that index the tensor
 
 
+@dataclass(frozen=True, eq=False)
+class Window:
+    """Columns of a program's value {.., width}, from `first` on, that an operand is."""
+
+    source: ir.Value
+    width: int
+    first: int
+
+
 @dataclass(eq=False)
 class RowForm:
     """A row computation: its reductions, and its results for each element or each row."""
@@ -129,6 +137,8 @@ class RowForm:
         default_factory=dict[tuple[ir.Value, DimMap], Operand]
     )
     groups: list[AxisGroup] = field(default_factory=list[AxisGroup])
+    # operands that are read as columns of a tensor, by their own tensors
+    windows: dict[ir.Value, Window] = field(default_factory=dict[ir.Value, Window])
 
     @property
     def rank(self) -> int:
@@ -185,22 +195,30 @@ def _is_one(extent: Extent) -> bool:
 def row_form(e: LoweringContext, body: ir.Block, axes: Sequence[int]) -> RowForm:
     """Return the form of a kernel's body, whose values are bound in `e`. Raises Refused."""
     inner = [o.operation for o in body.operations]
-    space = next((o for o in inner if _is_reduction(o)), None)
-    if space is None:
+    if not any(map(_is_reduction, inner)):
         raise Refused("it has no reduction")
-    t = TensorType.of(space.operands[0])
+    return form_of(e, inner[:-1], list(inner[-1].operands), axes)
+
+
+def form_of(
+    e: LoweringContext, ops: Sequence[ir.Operation], values: Sequence[ir.Value],
+    axes: Sequence[int],
+) -> RowForm:  # fmt: skip
+    """Return the form of ops that compute some values by rows along `axes`. Raises Refused."""
+    space = next((o for o in ops if _is_reduction(o)), None)
+    t = TensorType.of(values[0] if space is None else space.operands[0])
     reduced = frozenset(a % t.rank for a in axes)
-    for o in inner:
-        if not is_a(o, Yield) and not is_literal(o):
+    for o in ops:
+        if not is_literal(o):
             e.bind(o.results[0], _expression(e, o, reduced))
-    found = [e.expr(v) for v in inner[-1].operands]
+    found = [e.expr(v) for v in values]
     # the extents of the reduced operand are those of the loops
     sources: list[Expr] = []
     _reduced_in(found, sources, set())
-    own = e.expr_extents(sources[0])
+    own = e.expr_extents(sources[0] if sources else found[0])
     form = RowForm([x if d == DYN else d for d, x in zip(t.dims, own, strict=True)], reduced)
     row = tuple(1 if i in reduced else d for i, d in enumerate(t.dims))
-    for v, x in zip(inner[-1].operands, found, strict=True):
+    for v, x in zip(values, found, strict=True):
         out = TensorType.of(v)
         if out.dims not in (t.dims, row):
             raise Refused(f"a result of {out} has other dims than the kernel")

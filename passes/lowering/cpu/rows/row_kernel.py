@@ -42,6 +42,7 @@ from mgx_mlir.passes.lowering.cpu.rows.row_form import (
     is_costly,
     parts,
 )
+from mgx_mlir.passes.lowering.cpu.rows.windows import windows_of
 from mgx_mlir.passes.lowering.expr import Compute, DimMap, Expr, Extent, Leaf, Splat, View, compose
 from mgx_mlir.passes.lowering.scalar import ArithScalars, TypedScalar, computed
 from mgx_mlir.passes.lowering.scalar import narrow as narrow_scalar
@@ -54,9 +55,11 @@ Carried = list[ir.Value]
 def match(e: LoweringContext, site: KernelSite) -> RowForm | Refusal:
     """Take a fused reduction that is computed row by row."""
     try:
-        return row_form.row_form(e, site.body, site.op.opview.axes)
+        form = row_form.row_form(e, site.body, site.op.opview.axes)
     except Refused as refused:
         return Refusal(str(refused))
+    form.windows.update(windows_of(e, site))
+    return form
 
 
 @dataclass(frozen=True)
@@ -66,6 +69,7 @@ class _Input:
     tensor: ir.Value
     dtype: DType
     groups: tuple[int, ...]  # axis groups that index the tensor, in order
+    first: int = 0  # column of the tensor that a row begins at
 
 
 @dataclass(frozen=True)
@@ -111,9 +115,15 @@ class Plan:
         e, t = self.e, o.leaf.type
         have = tuple(i for i, g in enumerate(self.groups) if g.dims[0] in o.map)
         dtype, value = t.dtype, o.leaf.value
+        extents = [self.groups[i].extent for i in have]
+        window = self.form.windows.get(value) if self.lane in have and not dtype.is_bool else None
+        if window is not None and self.groups[self.lane].dims == (self.form.rank - 1,):
+            extents[-1] = window.width
+            wanted = TensorType(dtype, tuple(e.static_dims(extents)))
+            wide = views.reshape_tensor(e, e.tensor(window.source), wanted, extents)
+            return _Input(wide, t.dtype, have, window.first)
         if dtype.is_bool:
             dtype, value = dtypes.INT8, e.cast_tensor(value, dtypes.BOOL, dtypes.INT8)
-        extents = [self.groups[i].extent for i in have]
         wanted = TensorType(dtype, tuple(e.static_dims(extents)))
         return _Input(views.reshape_tensor(e, value, wanted, extents), t.dtype, have)
 
@@ -543,6 +553,7 @@ class Rows:
         if not lanes:
             found = widen_scalar(TypedScalar(k.element(held, at), stored))
         elif self.plan.lane in source.groups:
+            at[-1] = k.add(at[-1], source.first)
             read = k.read(held, at, lanes, masked=site.masked)
             found = widen(k, TypedScalar(read, stored), lanes)
         else:
