@@ -59,13 +59,19 @@ def find_turned_rows(op: ConcatPastPresent, rw: Rewriter) -> Replacement:
 def find_rows_first(op: ConcatPastPresent, rw: Rewriter) -> Replacement:
     """concat_past_present(transpose(x), ..) -> concat_past_present(x, ..) {rows_first}
 
-    The transpose swaps heads and rows. It would be a copy.
+    The transpose swaps heads and rows. It would be a copy. A slice behind it, such as keys beside
+    queries, becomes one of x.
     """
-    swap = rw.defining(op.input, Transpose)
+    source, ranges = _box(op.input, rw)
+    swap = rw.defining(source, Transpose)
     if op.rows_first or swap is None or tuple(swap.permutation) != _SWAPPED:
         return no_match("its rows are not those of a transpose of heads and rows")
+    x = swap.input
+    if ranges:
+        starts, ends = zip(*ranges.values(), strict=True)
+        x = rw.op("slice", x, axes=[_SWAPPED[i] for i in ranges], starts=starts, ends=ends)
     return rw.op(
-        "concat_past_present", swap.input, op.seqlens_k, op.past, op.rows, op.cos, op.sin,
+        "concat_past_present", x, op.seqlens_k, op.past, op.rows, op.cos, op.sin,
         kv_num_heads=op.kv_num_heads, rows_first=True,
     )  # fmt: skip
 

@@ -187,6 +187,24 @@ func.func @tied(%x: tensor<2x2xf32>, %i: tensor<1xi64>) -> (tensor<2x2xf32>, ten
 
 // -----
 
+// Rows in several dims; codes of either have no such dims.
+// CHECK-LABEL: @blocks_of_sequences
+// CHECK: [[Y:%.+]] = "migraphx.blocked_dot"(%arg0, {{.*}}(tensor<?x?x64xf32>, tensor<32x12xui8>, tensor<2x12xf32>) -> tensor<?x?x12xf32>
+// CHECK-DAG: "migraphx.slice"([[Y]]) {axes = array<i64: 2>, ends = array<i64: 4>, starts = array<i64: 0>}
+// CHECK-DAG: "migraphx.slice"([[Y]]) {axes = array<i64: 2>, ends = array<i64: 12>, starts = array<i64: 4>}
+// CHECK-NOT: migraphx.blocked_dot
+func.func @blocks_of_sequences(%x: tensor<?x?x64xf32>) -> (tensor<?x?x4xf32>, tensor<?x?x8xf32>) {
+  %c = "migraphx.literal"() {value = dense<18> : tensor<32x4xui8>} : () -> tensor<32x4xui8>
+  %s = "migraphx.literal"() {value = dense<[[1.0, 2.0, 3.0, 4.0], [1.0, 2.0, 3.0, 5.0]]> : tensor<2x4xf32>} : () -> tensor<2x4xf32>
+  %d = "migraphx.literal"() {value = dense<35> : tensor<32x8xui8>} : () -> tensor<32x8xui8>
+  %t = "migraphx.literal"() {value = dense<0.5> : tensor<2x8xf32>} : () -> tensor<2x8xf32>
+  %0 = "migraphx.blocked_dot"(%x, %c, %s) {block_size = 32 : i64} : (tensor<?x?x64xf32>, tensor<32x4xui8>, tensor<2x4xf32>) -> tensor<?x?x4xf32>
+  %1 = "migraphx.blocked_dot"(%x, %d, %t) {block_size = 32 : i64} : (tensor<?x?x64xf32>, tensor<32x8xui8>, tensor<2x8xf32>) -> tensor<?x?x8xf32>
+  return %0, %1 : tensor<?x?x4xf32>, tensor<?x?x8xf32>
+}
+
+// -----
+
 // Codes, scales and zero points are joined along the columns; another block size stays apart.
 // CHECK-LABEL: @blocks
 // CHECK: [[Y:%.+]] = "migraphx.blocked_dot"(%arg0, {{.*}}block_size = 32{{.*}}(tensor<2x64xf16>, tensor<32x12xui8>, tensor<2x12xf16>) -> tensor<2x12xf16>

@@ -22,11 +22,13 @@ class NewRows:
     """Rows x [batch, heads, rows, size], or [batch, rows, heads, size] if `rows_first`.
 
     angles: cosines and sines [batch, 1, rows, size] that turn them before they are written.
+    first: head of x that is written as the first, where x has others beside them.
     """
 
     x: ir.Value
     rows_first: bool
     angles: tuple[ir.Value, ir.Value] | None
+    first: int = 0
 
     def place(self, batch: T, head: T, row: T, *column: T) -> list[T]:
         """Return coordinates of `x`."""

@@ -53,7 +53,7 @@ def find_conv_dot_horiz_fusion(
         return group
     rank = TensorType.of(op.results[0]).rank
     axis, along = _wide_axes(op, rank)
-    keep = range(rank) if is_a(op, Convolution) else (rank - 2, rank - 1)
+    keep = range(rank) if is_a(op, (Convolution, BlockedDot)) else (rank - 2, rank - 1)
     rw.merge_location(*group[1:])
     weights = [
         joined(rw, [o.operands[i] for o in group], along, keep) for i in range(1, len(op.operands))
@@ -80,6 +80,8 @@ def find_conv_dot_horiz_fusion(
 
 def _wide_axes(op: ir.OpView, rank: int) -> tuple[int, int]:
     """Return the axis of the output columns in the result and in the weights."""
+    if is_a(op, BlockedDot):
+        return rank - 1, 1
     if not is_a(op, Convolution):
         return rank - 1, rank - 1
     return (rank - 1, rank - 1) if op.channels_last else (1, 0)
@@ -208,8 +210,8 @@ def _same_kernel(a: ir.Operation, v: Sequence[int], w: Sequence[int]) -> bool:
 def _unfit(op: ir.OpView, most_columns: int) -> NoMatch | None:
     """Return why an op cannot be merged; None where it can."""
     if is_a(op, BlockedDot):
-        if TensorType.of(op.results[0]).rank != 2 or not can_join(list(op.operands)[1:]):
-            return no_match("its rows are no matrix, or its codes are computed")
+        if not can_join(list(op.operands)[1:]):
+            return no_match("its codes are computed")
     elif len(op.operands) != 2:
         return no_match("it has scales")
     if is_a(op, Convolution) and op.group != 1:

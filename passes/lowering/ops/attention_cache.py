@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.ir import arith, ir
+from mgx_mlir.core.op import is_a
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.dialects.migraphx.attention import ConcatPastPresent, GqaRotaryEmbedding
+from mgx_mlir.dialects.migraphx.movement import Slice, cut_of
 from mgx_mlir.passes.lowering import host, index
 from mgx_mlir.passes.lowering.context import LoweringContext
 from mgx_mlir.passes.lowering.cpu.frame.elements import StoredScalars
@@ -55,8 +58,9 @@ def concat_past_present(
     elif 0 in own or 0 in new:
         return past
     if op.rows is None and e.updates_in_place(past):
-        update = _scattered if e.options.target == "gpu" else _updated
-        return update(e, new_rows, seqlens, past, counts, own)
+        if e.options.target == "gpu":
+            return _scattered(e, new_rows, seqlens, past, counts, own)
+        return _updated(e, _within(e, op, new_rows), seqlens, past, counts, own)
     new_rows = new_rows.computed(e)
     x = new_rows.x
     isa = isa_of(e.options.arch) if e.has_vector_kernels(op.operation) else None
@@ -86,6 +90,17 @@ def concat_past_present(
     return index.from_positions(e, [*own[:2], longest, own[3]], t.dtype, body)
 
 
+def _within(e: LoweringContext, op: ConcatPastPresent, new_rows: NewRows) -> NewRows:
+    """Return the rows as heads of the tensor that they are a slice of, which no copy is made of."""
+    owner = op.input.owner
+    if isinstance(owner, ir.Block) or not is_a(owner, Slice):
+        return new_rows
+    found, axis = cut_of(owner.opview), 2 if op.rows_first else 1
+    if found is None or found[0] != axis:
+        return new_rows
+    return replace(new_rows, x=e.tensor(owner.operands[0]), first=found[1])
+
+
 def _updated(
     e: LoweringContext,
     new_rows: NewRows,
@@ -105,15 +120,16 @@ def _updated(
 
     def body(k: WorkgroupBuilder) -> list[ResultTile]:
         source, batch, head = k.inputs[0], k.index(k.at[0]), k.index(k.at[1])
+        taken = k.add(head, new_rows.first)
         rows, longest = k.inner(new[2]), k.inner(own[2])
         first = k.min(index.first_new_row(k, k.inputs[1], counts, batch, rows), longest)
 
         def row(i: ir.Value, _: object) -> list[ir.Value]:
             def element(j: ir.Value, _: object) -> list[ir.Value]:
                 tile, column = k.empty((1, 1, 1, lanes), dtype), 0
-                parts = [k.read(source, new_rows.place(batch, head, i, j), lanes)]
+                parts = [k.read(source, new_rows.place(batch, taken, i, j), lanes)]
                 if angles:
-                    parts = _turned_row(k, new_rows, dtype, (batch, head, i), lanes)
+                    parts = _turned_row(k, new_rows, dtype, (batch, taken, i), lanes)
                 for part in parts:
                     tile = k.write(part, tile, [0, 0, 0, column])
                     column += ir.VectorType(part.type).shape[0] if lanes > 1 else 1

@@ -42,3 +42,15 @@ def find_rows_first(g: Graph) -> Any:
     x = g.argument(tuple(g.random.randint(1, 4) for _ in range(4)))
     order = [0, 2, 1, 3] if g.coin(0.9) else [0, 1, 3, 2]
     return _written(g, g.maybe_used(g.b.op("transpose", x, permutation=order), 0.2))
+
+
+@case("find_rows_first")
+def heads_beside_others(g: Graph) -> Any:
+    """Some heads, or now and then some rows, of what was swapped."""
+    batch, rows, heads, size = (g.random.randint(1, 4) for _ in range(4))
+    swapped = g.b.op("transpose", g.argument((batch, rows, heads, size)), permutation=[0, 2, 1, 3])
+    axis = 1 if g.coin(0.8) else 2
+    extent = (heads, rows)[axis - 1]
+    start = g.random.randrange(extent)
+    end = g.random.randint(start + 1, extent)
+    return _written(g, g.b.op("slice", swapped, axes=[axis], starts=[start], ends=[end]))

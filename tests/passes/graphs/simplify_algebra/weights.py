@@ -241,6 +241,25 @@ def dots_of_one_input(g):
     return out or [x]
 
 
+@case("find_conv_dot_horiz_fusion", rtol=1e-6, fires=0.6)
+def packed_dots(g):
+    """Codes of 4 bits; rows in one dim or several, zero points or none, an epilogue or none."""
+    block = 8
+    x = g.argument((*g.dims(g.pick(1, 2, 3), high=3), 16))
+    has_zeros = g.coin()
+    out = []
+    for _ in range(g.pick(2, 3)):
+        n = g.pick(3, 4)
+        weights = [g.constant((8, n), "ui8", low=0, high=255), g.constant((2, n))]
+        if has_zeros or g.coin(0.1):
+            weights.append(g.constant((2, n)))
+        own = block if g.coin(0.9) else 16
+        weights[1:] = [w if own == block else g.constant((1, n)) for w in weights[1:]]
+        y = g.b.op("blocked_dot", x, *weights, block_size=own)
+        out.append(g.b.op("abs", y) if g.coin(0.1) else y)
+    return out
+
+
 @case("find_conv_dot_horiz_fusion", fires=0.7)
 def quantized_dots(g):
     kind, (m, k) = g.pick("i8", "ui8"), g.dims(2)
