@@ -300,22 +300,24 @@ def build(e: LoweringContext, site: KernelSite, plan: _Plan) -> list[ir.Value]:
         if computed is None:
             (x,) = as_tensor(e, a, isa)
             x = views.reshaped(e, x, [rows, plan.depth])
-    if x is None:
-        cut = loops.plan(shape, isa)
-        second = [e.parameter(w.packed(e)) for w in _stored(dot, shape, cut.width, isa)]
-        made = loops.matmul(
-            shape, cut, isa, second, e.product(lead), epilogue, flattened, computed
-        )  # fmt: skip
-        return [views.reshaped(e, v, [*plan.lead, plan.rows, plan.columns]) for v in made]
-    if b is None and not lead and tiled_dot.takes(rows, plan.depth, shape.dtype, isa):
+    if (
+        x is not None
+        and b is None
+        and not lead
+        and tiled_dot.takes(rows, plan.depth, shape.dtype, isa)
+    ):
         made = _tiled(e, site, shape, x, dot, epilogue, flattened)
         return [views.reshaped(e, v, [*plan.lead, plan.rows, plan.columns]) for v in made]
     cut = loops.plan(shape, isa)
     if b is not None:
+        assert x is not None
         made = of_computed(e, shape, isa, (x, e.tensor(b.source)), e.product(lead), epilogue)
         return [views.reshaped(e, v, [*plan.lead, plan.rows, plan.columns]) for v in made]
     second = [e.parameter(w.packed(e)) for w in _stored(dot, shape, cut.width, isa)]
-    made = loops.matmul(shape, cut, isa, (x, *second), e.product(lead), epilogue, flattened)
+    operands = second if x is None else [x, *second]
+    made = loops.matmul(
+        shape, cut, isa, operands, e.product(lead), epilogue, flattened, computed
+    )  # fmt: skip
     return [views.reshaped(e, v, [*plan.lead, plan.rows, plan.columns]) for v in made]
 
 
