@@ -223,8 +223,11 @@ def find_blocked_weights(op: Dot, rw: Rewriter) -> Replacement:
         read = reshaped(rw, read, (rows_of(x.dims[:-1]), depth))
     elif not gpu and x.dtype is not dtypes.FLOAT:
         read = rw.op("convert", op.a, target_type=dtypes.FLOAT)
+    minima = None if gpu or chain.bits != 4 or zeros is None else _minima(scales, zeros)
+    zeros = zeros if minima is None else minima
     weights = [rw.literal(v) for v in (codes, scales, zeros) if v is not None]
-    made = rw.op("blocked_dot", read, *weights, block_size=block, bits=chain.bits)
+    form = {"minima": True} if minima is not None else {}
+    made = rw.op("blocked_dot", read, *weights, block_size=block, bits=chain.bits, **form)
     if TensorType.of(made).rank != out.rank:
         made = reshaped(rw, made, out.dims)
     if TensorType.of(made).dtype is not x.dtype:
@@ -306,6 +309,22 @@ def _points(zeros: np.ndarray) -> np.ndarray:
     return small if (small == zeros).all() else np.ascontiguousarray(zeros)
 
 
+def _minima(scales: np.ndarray, zeros: np.ndarray) -> np.ndarray | None:
+    """Return the numbers in f16 that codes 0 stand for, if zero points in f32 were made of such.
+
+    Formats with a minimum for each block have it in f16, as their scales, and the zero point -m / s
+    is rounded. None where another number is a zero point.
+    """
+    if scales.dtype != np.float16 or zeros.dtype != np.float32:
+        return None
+    wide = scales.astype(np.float32)
+    with np.errstate(all="ignore"):
+        found = (-(zeros * wide)).astype(np.float16)
+        back = -found.astype(np.float32) / wide
+    exact = np.isfinite(found) & ((back == zeros) | (wide == 0))
+    return found if exact.all() else None
+
+
 @pattern(Gather)
 def find_shared_table(op: Gather, rw: Rewriter) -> Replacement:
     """gather(table, i) -> gather(transpose(w), i), w of a blocked_dot with the table's numbers
@@ -364,8 +383,9 @@ class PackWeights(PatternPass):
 
     Weights dequantised before a dot would be f32: four to eight times the bytes, all read for one
     row. Codes that reach a dot through views, a zero point and a scale become operands of
-    blocked_dot. Scales are kept in f16 where that is exact. On CPUs a table of rows with a matmul's
-    numbers, as embeddings are, shares its memory. On GPUs the rows of x are reshaped to a matrix.
+    blocked_dot. Scales are kept in f16 where that is exact. On CPUs so are zero points of minima in
+    f16, and a table of rows with a matmul's numbers, as embeddings are, shares its memory. On GPUs
+    the rows of x are reshaped to a matrix.
     """
 
     name: ClassVar[str] = "pack_weights"

@@ -24,7 +24,8 @@ class BlockedDot(Op, name="blocked_dot"):
     """The matmul of `input` (.., K) and a matrix K x N of 4- to 16-bit codes, in the input's type.
 
     Element (k, n) of the matrix is (code - zero point) * scale, with the scale and the zero point
-    (block, n) of block k / `block_size`. Codes of 8 bits are `codes` (K, N): i8 or an f8 type.
+    (block, n) of block k / `block_size`. With `minima` it is code * scale + zero point: zero points
+    are what codes 0 stand for. Codes of 8 bits are `codes` (K, N): i8 or an f8 type.
     Those of 16 bits are f16 or bf16.
     Codes of 4 bits are 0 .. 15, two of a column in a byte of `codes` (K / 2 rounded up, N), ui8,
     the first in the low half. Zero points are 8 for 4 bits and else 0 if not given. Input: f32,
@@ -44,6 +45,7 @@ class BlockedDot(Op, name="blocked_dot"):
     out: Result
     block_size = attr.int_()
     bits = attr.int_(4)
+    minima = attr.bool_(False)
 
     @staticmethod
     def infer(o: InferView) -> TensorType:
@@ -68,6 +70,8 @@ class BlockedDot(Op, name="blocked_dot"):
                 given is None or given.dims == per_block,
                 lambda n=name, g=given: f"{n} expected {per_block[0]} x {per_block[1]}, got {g}",
             )
+        given = o.zero_points is not None
+        check(given or not o.minima, "minima expected zero_points, which are not given")
         if o.zero_points is not None:
             check_dtype(o.zero_points, INT8 | NUMBERS, "zero_points")
         return TensorType(o.input.dtype, (*o.input.dims[:-1], columns))
@@ -81,8 +85,11 @@ class BlockedDot(Op, name="blocked_dot"):
         *,
         block_size: int,
         bits: int = 4,
+        minima: bool = False,
     ) -> np.ndarray:
-        weights = matrix(x.shape[-1], codes, scales, zero_points, block_size, bits)
+        weights = matrix(
+            x.shape[-1], codes, scales, zero_points, block_size, bits, minima=minima
+        )  # fmt: skip
         return np.matmul(x.astype(np.float32), weights).astype(x.dtype)
 
     @staticmethod
@@ -97,6 +104,7 @@ class BlockedDot(Op, name="blocked_dot"):
             example(floats(2, 3, 64), packed, scales, zeros, block_size=32),
             example(floats(2, 64).astype(np.float16), packed, scales, zeros, block_size=32),
             example(floats(1, 63), packed, scales.astype(np.float16), floats(2, 5), block_size=32),
+            example(floats(2, 64), packed, scales, floats(2, 5), block_size=32, minima=True),
             example(floats(4, 24), whole, floats(1, 3), block_size=24, bits=8),
             example(floats(2, 16), f8, floats(2, 3), block_size=8, bits=8),
             example(
@@ -116,12 +124,17 @@ def matrix(
     zero_points: np.ndarray | None,
     block_size: int,
     bits: int,
+    *,
+    minima: bool = False,
 ) -> np.ndarray:
     """Return the matrix of codes and scales, in f32."""
     flat = unpack(codes, 0)[:depth] if bits == 4 else codes
     middle = MIDDLE if bits == 4 else 0
     zero = np.float32(middle) if zero_points is None else _spread(zero_points, block_size, depth)
-    return (flat.astype(np.float32) - zero) * _spread(scales, block_size, depth)
+    scale = _spread(scales, block_size, depth)
+    if minima:
+        return flat.astype(np.float32) * scale + zero
+    return (flat.astype(np.float32) - zero) * scale
 
 
 def _spread(x: np.ndarray, block_size: int, depth: int) -> np.ndarray:

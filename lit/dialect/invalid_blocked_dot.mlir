@@ -54,3 +54,11 @@ func.func @depth(%x: tensor<1x?xf32>, %w: tensor<4x2xui8>, %s: tensor<1x2xf32>) 
   %0 = "migraphx.blocked_dot"(%x, %w, %s) {block_size = 8 : i64} : (tensor<1x?xf32>, tensor<4x2xui8>, tensor<1x2xf32>) -> tensor<1x2xf32>
   return
 }
+
+// -----
+
+func.func @minima(%x: tensor<1x8xf32>, %w: tensor<4x2xui8>, %s: tensor<1x2xf32>) {
+  // expected-error @+1 {{'migraphx.blocked_dot' op minima expected zero_points, which are not given}}
+  %0 = "migraphx.blocked_dot"(%x, %w, %s) {block_size = 8 : i64, minima = true} : (tensor<1x8xf32>, tensor<4x2xui8>, tensor<1x2xf32>) -> tensor<1x2xf32>
+  return
+}

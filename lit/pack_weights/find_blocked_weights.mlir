@@ -32,3 +32,22 @@ func.func @by_row(%x: tensor<3x64xf32>, %t: tensor<64x1xf32>) -> tensor<3x64xf32
   %7 = "migraphx.dot"(%x, %5) : (tensor<3x64xf32>, tensor<64x64xf32>) -> tensor<3x64xf32>
   return %7 : tensor<3x64xf32>
 }
+
+// -----
+
+// Zero points in f32 that are -m / s of numbers m in f16 become these: -1.0 / 3.0 is rounded.
+// CHECK-LABEL: @minima
+// CHECK: [[M:%.+]] = "migraphx.literal"() {value = dense<1.000000e+00> : tensor<1x64xf16>}
+// CHECK: "migraphx.blocked_dot"(%arg0, {{.*}}, {{.*}}, [[M]]) {{.*}}minima = true
+func.func @minima(%x: tensor<3x64xf32>) -> tensor<3x64xf32> {
+  %w = "migraphx.literal"() {value = dense<17> : tensor<64x32xui8>} : () -> tensor<64x32xui8>
+  %s = "migraphx.literal"() {value = dense<3.0> : tensor<64x64xf32>} : () -> tensor<64x64xf32>
+  %z = "migraphx.literal"() {value = dense<0xBEAAAAAB> : tensor<64x64xf32>} : () -> tensor<64x64xf32>
+  %0 = "migraphx.unpack_int4"(%w) : (tensor<64x32xui8>) -> tensor<64x64xui8>
+  %1 = "migraphx.convert"(%0) {target_type = f32} : (tensor<64x64xui8>) -> tensor<64x64xf32>
+  %2 = "migraphx.sub"(%1, %z) : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
+  %3 = "migraphx.mul"(%2, %s) : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
+  %4 = "migraphx.transpose"(%3) {permutation = array<i64: 1, 0>} : (tensor<64x64xf32>) -> tensor<64x64xf32>
+  %5 = "migraphx.dot"(%x, %4) : (tensor<3x64xf32>, tensor<64x64xf32>) -> tensor<3x64xf32>
+  return %5 : tensor<3x64xf32>
+}

@@ -3,7 +3,7 @@
 
 // CHECK-LABEL: @one_row(
 // CHECK: "migraphx.literal"() {{.*}} -> tensor<64x96xbf16>
-// CHECK: "migraphx.blocked_dot"({{.*}}) {bits = 16 : i64, block_size = 64 : i64}
+// CHECK: "migraphx.blocked_dot"({{.*}}) {bits = 16 : i64, block_size = 64 : i64, minima = false}
 func.func @one_row(%x: tensor<1x64xf32>) -> tensor<1x96xf32> {
   %w = "migraphx.literal"() {value = dense<0.5> : tensor<96x64xbf16>} : () -> tensor<96x64xbf16>
   %0 = "migraphx.convert"(%w) {target_type = f32} : (tensor<96x64xbf16>) -> tensor<96x64xf32>

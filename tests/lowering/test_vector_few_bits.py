@@ -45,7 +45,7 @@ products = st.builds(
     st.integers(17, 100),
     st.sampled_from((0, 1, 2, 4, 8)),
     st.sampled_from(KINDS),
-    st.sampled_from(("none", "whole", "parts")),
+    st.sampled_from(("none", "whole", "parts", "minima")),
     st.booleans(),
     st.booleans(),
     st.booleans(),
@@ -61,6 +61,8 @@ KNOWN = [
     Product((1, 1), 33, 100, zeros="whole", open=True, after=True),
     Product((1,), 32, 48, kind="f8e4m3"),
     Product((9,), 32, 33, kind="f8e5m2", zeros="whole"),
+    Product((2,), 37, 50, zeros="minima", half=True),
+    Product((6,), 40, 60, block=16, zeros="minima", half=True),
 ]
 
 
@@ -92,6 +94,8 @@ def _add(
     if p.zeros != "none":
         zeros = rng.integers(0, 8, zeros.shape).astype(np.float32)
         zeros += np.float32(0.3 if p.zeros == "parts" else 0)
+    if p.zeros == "minima":
+        zeros = -rng.normal(0, 4, zeros.shape).astype(np.float16).astype(np.float32) / scales
     x = rng.normal(0, 1, (*p.rows, depth)).astype(np.float32)
     spoil(x)
     bias = rng.normal(0, 1, (1, p.columns)).astype(np.float32)
@@ -154,6 +158,10 @@ TAKEN_APART = [
     Product((1,), 64, 530, kind="i8", half=True, after=True),
     Product((2,), 67, 520, block=0, kind="u8", zeros="whole"),
     Product((1, 3), 65, 515, block=5, kind="i8"),
+    Product((1,), 67, 520, zeros="minima", half=True),
+    Product((2,), 65, 515, zeros="minima", half=True),
+    Product((3,), 66, 530, block=16, zeros="minima", half=True, after=True),
+    Product((1, 1), 64, 530, block=1, zeros="minima", half=True, open=True),
 ]
 
 
@@ -177,6 +185,7 @@ def _small(x: np.ndarray) -> None:
 
 SPOILED: tuple[Callable[[np.ndarray], None], ...] = (
     _infinite, _outliers, _none, _small, _outliers, _outliers, _outliers, _small, _small,
+    _infinite, _none, _outliers, _small,
 )  # fmt: skip
 
 
@@ -259,7 +268,20 @@ SPLIT = [
     Product((3, 11), 64, 530, zeros="parts", after=True),
     Product((65,), 71, 513, block=5, kind="i8", half=True, zeros="whole"),
     Product((24,), 64, 520, block=0, kind="f8e4m3", after=True),
+    Product((24,), 64, 520, zeros="minima", half=True),
 ]
+
+
+@pytest.mark.parametrize("half", [False, True])
+def test_minima_of_16_bits_stay_so(half: bool) -> None:
+    """Zero points -m / s that f32 rounds become m again; beside scales in f32 they stay."""
+    made = Programs()
+    _add(made, Product((1,), 65, 515, zeros="minima", half=half), np.random.default_rng(3))
+    found = made.lowered(*STEPS).params.values()
+    wide = sum(a.size for a in found if a.dtype == np.float32)
+    assert (wide == 0) == half
+    halves = sum(a.size for a in found if a.dtype == np.float16)
+    assert (halves > 0) == half
 
 
 @pytest.mark.skipif(not has_tile_registers(), reason="no tile registers of bf16 here")
@@ -308,6 +330,8 @@ MANY = [
     Product((21,), 64, 530, block=1, kind="i4", after=True),
     Product((22,), 65, 515, kind="i8", half=True),
     Product((3, 9), 64, 530, block=5, kind="i8", after=True),
+    Product((23,), 66, 515, zeros="minima", half=True),
+    Product((3, 7), 64, 530, block=16, zeros="minima", half=True, after=True),
 ]
 
 

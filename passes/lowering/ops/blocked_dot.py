@@ -60,7 +60,10 @@ def blocked_dot(op: BlockedDot, ins: Sequence[Expr | None], e: LoweringContext) 
         b = ArithScalars(dtypes.FLOAT, dtypes.FLOAT)
         middle = MIDDLE if op.bits == 4 else 0
         zero = number(zeros[0], kinds[3], own) if zeros else b.const(middle)
-        return b.mul(b.sub(code, zero), number(scales, kinds[2], own)).value
+        scale = number(scales, kinds[2], own)
+        if op.minima:
+            return b.add(b.mul(code, scale), zero).value
+        return b.mul(b.sub(code, zero), scale).value
 
     matrix = index.from_positions(e, [depth, columns], dtypes.FLOAT, weight)
     x = e.cast_tensor(x, kinds[0], dtypes.FLOAT)

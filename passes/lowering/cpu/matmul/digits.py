@@ -100,7 +100,8 @@ def group_of(form: FewBits) -> int:
 class Digits:
     """Rows split into digits, as tensors: bytes [row, digit, depth], the sums of each digit and
     group [row, group, digit], times minus the zero point if all weights share one, and the
-    scales [row, group]. With zero points of floats the sums are [row, group, 1], in f32.
+    scales [row, group]. With zero points of floats the sums are [row, group, 1], in f32, and with
+    minima they are not negative ones.
     """
 
     count: int  # digits of a number
@@ -120,6 +121,7 @@ def digits_of(
     group, digits = group_of(form), max(counts)
     count = -(-depth // group)
     factor = -1 if form.zeros is not None else -middle_of(isa, form)
+    factor = 1 if form.minima else factor
     joined = form.zeros is not None and form.zeros.is_float
     kind, width = (dtypes.FLOAT, 1) if joined else (dtypes.INT32, digits)
     at_once = min(rows, _ROWS) if isinstance(rows, int) else _ROWS
@@ -391,12 +393,16 @@ def digit_sums(
                                 sums[r, j, d] = multiply.added(own, four, sums[r, j, d])
             for j in columns:
                 points, floats = w.points(panel, block, j * lanes)
+                weight = w.scale(panel, block, j * lanes) if form.minima else None
                 for r, row in enumerate(rows):
                     found = [sums[r, j, d] for d in range(digits.count)]
                     if floats is not None:
                         found = [multiply.of(v, None) for v in found]
                         total = k.broadcast(k.element(digits.sums, [row, first, 0]), lanes)
-                        number = k.fma(total, floats, _joined(k, found, lanes))
+                        number = _joined(k, found, lanes)
+                        if weight is not None:
+                            number = arith.MulFOp(number, weight).result
+                        number = k.fma(total, floats, number)
                     else:
                         starts = [_start(k, digits, [row, first, d], points, lanes)
                                   for d in range(digits.count)]  # fmt: skip
@@ -409,7 +415,8 @@ def digit_sums(
     def block(b: Index, totals: Sequence[ir.Value], size: int) -> list[ir.Value]:
         start = k.mul(b, form.block // group)
         whole, rest = divmod(size, group)
-        none = [zero] * len(totals)
+        # minima are beside scaled numbers, so that groups add to the totals
+        none = list(totals) if form.minima else [zero] * len(totals)
         sums = none
         if whole == 1:
             sums = groups(start, b, group, none)
@@ -417,6 +424,8 @@ def digit_sums(
             sums = k.loop(0, whole, 1, none, lambda g, t: groups(k.add(start, g), b, group, t))
         if rest:
             sums = groups(k.add(start, whole), b, rest, sums)
+        if form.minima:
+            return sums
         scales = [w.scale(panel, b, j * lanes) for j in range(registers)]
         return [k.fma(s, scales[i % registers], t)
                 for i, (s, t) in enumerate(zip(sums, totals, strict=True))]  # fmt: skip

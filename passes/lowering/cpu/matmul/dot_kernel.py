@@ -402,7 +402,7 @@ def _few_bits(dot: Matmul) -> FewBits | None:
     if not isinstance(dot, BlockedDot):
         return None
     zeros = None if dot.zero_points is None else TensorType.of(dot.zero_points).dtype
-    return FewBits(dot.bits, dot.block_size, zeros)
+    return FewBits(dot.bits, dot.block_size, zeros, minima=dot.minima)
 
 
 @dataclass(frozen=True)

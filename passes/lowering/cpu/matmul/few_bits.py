@@ -45,12 +45,14 @@ _BITS = tuple(4 * i if 4 * i + 4 < _MANTISSA else 4 * i - _SHIFT for i in range(
 class FewBits:
     """The form of packed weights: bits of a code, rows of a block, the type of the zero points,
     None without. fours: codes of 8 bits lie as in `fours`, and are multiplied by digits alone.
+    minima: zero points are added behind the scale.
     """
 
     bits: int
     block: int
     zeros: DType | None = None
     fours: bool = False
+    minima: bool = False
 
 
 def words(codes: np.ndarray, width: int) -> Packing:
@@ -104,10 +106,10 @@ class Widening:
         return self._numbers(self.scales, panel, block, column)
 
     def starts(self, panel: Index, block: Index, column: int) -> list[list[ir.Value]]:
-        """Return the numbers to subtract for each row of a unit, in order."""
+        """Return the numbers to subtract for each row of a unit, in order; minima are none."""
         k, lanes, form = self.k, self.lanes, self.form
         zero = []
-        if self.zeros is not None:
+        if self.zeros is not None and not form.minima:
             zero = [self._numbers(self.zeros, panel, block, column)]
         if form.bits != 4 or self.by_table:
             return [zero] * UNIT
@@ -115,7 +117,8 @@ class Widening:
         for bit in sorted(set(_BITS)):
             base = 2.0 ** (_MANTISSA - bit)
             if not zero:
-                made[bit] = [k.splat(base + MIDDLE, lanes)]
+                middle = 0 if form.minima else MIDDLE
+                made[bit] = [k.splat(base + middle, lanes)]
             elif form.zeros is not None and form.zeros.is_float:
                 # not an integer: it would be rounded when added to 2^23
                 made[bit] = [k.splat(base, lanes), *zero]
@@ -251,11 +254,20 @@ class Widening:
     def _type_of(self, source: ir.Value) -> DType:
         return dtypes.from_mlir(ir.RankedTensorType(source.type).element_type)
 
+    def minimum(self, panel: Index, block: Index, column: int) -> ir.Value:
+        """Return the minima of a block for a register of columns."""
+        assert self.zeros is not None
+        return self._numbers(self.zeros, panel, block, column)
+
     def scaled(self, panel: Index, unit: Index, column: int) -> list[ir.Value]:
         """Return the weights of the rows of a unit."""
         block = self.k.div(unit, self.form.block // UNIT)
         starts, scale = self.starts(panel, block, column), self.scale(panel, block, column)
-        return [arith.MulFOp(v, scale).result for v in self.unit(panel, unit, column, starts)]
+        codes = self.unit(panel, unit, column, starts)
+        if not self.form.minima:
+            return [arith.MulFOp(v, scale).result for v in codes]
+        minimum = self.minimum(panel, block, column)
+        return [self.k.fma(v, scale, minimum) for v in codes]
 
 
 def direct_sums(
@@ -263,7 +275,7 @@ def direct_sums(
 ) -> list[ir.Value]:
     """Return the sums of a few rows over all of the depth, for each row those of each register.
 
-    Codes are widened for these rows alone; scales come in once a block.
+    Codes are widened for these rows alone; scales come in once a block, beside minima once a code.
     """
     k, lanes, form = w.k, w.lanes, w.form
     spots = len(rows.rows) * registers
@@ -274,11 +286,15 @@ def direct_sums(
     def block(g: Index, totals: Sequence[ir.Value], count: int) -> list[ir.Value]:
         starts = [w.starts(panel, g, j * lanes) for j in range(registers)]
         first = k.mul(g, units)
+        scales = [w.scale(panel, g, j * lanes) for j in range(registers)]
+        minima = [w.minimum(panel, g, j * lanes) for j in range(registers) if form.minima]
 
         def unit(u: Index, sums: list[ir.Value]) -> list[ir.Value]:
             at, out = k.add(first, u), list(sums)
             w.ask_ahead(panel, at)
             codes = [w.unit(panel, at, j * lanes, starts[j]) for j in range(registers)]
+            for j, low in enumerate(minima):
+                codes[j] = [k.fma(v, scales[j], low) for v in codes[j]]
             for i in range(UNIT):
                 found = rows.values(k.add(k.mul(at, UNIT), i), masked=False)
                 for r, value in enumerate(k.broadcast(v, lanes) for v in found):
@@ -288,14 +304,16 @@ def direct_sums(
             return out
 
         sums = k.loop(0, count, 1, [zero] * (spots * chains), unit)
-        scales = [w.scale(panel, g, j * lanes) for j in range(registers)]
         out: list[ir.Value] = []
         for spot, total in enumerate(totals):
             parts = sums[spot * chains : (spot + 1) * chains]
             while len(parts) > 1:
                 pairs = zip(parts[::2], parts[1::2], strict=True)
                 parts = [arith.AddFOp(a, b).result for a, b in pairs]
-            out.append(k.fma(parts[0], scales[spot % registers], total))
+            if minima:
+                out.append(arith.AddFOp(parts[0], total).result)
+            else:
+                out.append(k.fma(parts[0], scales[spot % registers], total))
         return out
 
     whole, rest = divmod(depth, form.block)

@@ -71,14 +71,12 @@ def stored_by_column(e: LoweringContext, arg: ir.Value, value: ir.Value) -> Expr
         return None
     op, operand = uses[0].owner, uses[0].operand_number
     view = op.opview
-    if not isinstance(view, BlockedDot) or operand == 0:
+    if not isinstance(view, BlockedDot) or operand == 0 or not takes(view):
         return None
     array = literals.array_of(owner)
     if operand > 1:
         array = e.repacked(array, "turned", lambda: np.ascontiguousarray(array.T))
         return Turned(TensorType(dtypes.from_numpy(array.dtype), array.shape), _held(e, array))
-    if not takes(view):
-        return None
     depth, count = TensorType.of(view.input).dims[-1], view.block_size
     blocks = depth // view.block_size
     words = _is_few(view)
@@ -103,7 +101,9 @@ def stored_by_column(e: LoweringContext, arg: ir.Value, value: ir.Value) -> Expr
 def takes(op: BlockedDot) -> bool:
     """Return whether a kernel of this module takes these quantised weights."""
     t, x = TensorType.of(op.codes), TensorType.of(op.input)
-    return not t.dtype.is_float and x.dims[-1] % op.block_size == 0 == op.block_size % GPU_UNIT
+    if t.dtype.is_float or op.minima:
+        return False
+    return x.dims[-1] % op.block_size == 0 == op.block_size % GPU_UNIT
 
 
 def _is_few(op: BlockedDot) -> bool:
