@@ -15,7 +15,8 @@ class Followers:
 
     def __init__(self, engine: Engine) -> None:
         self._engine, self._loop = engine, asyncio.get_running_loop()
-        self._waiting: dict[Handle, asyncio.Event] = {}
+        # true: pieces have arrived or the answer is done, false: a time without any has passed
+        self._waiting: dict[Handle, asyncio.Future[bool]] = {}
         self._told = False
         engine.listeners.append(self._step)
 
@@ -32,9 +33,9 @@ class Followers:
 
     def _look(self) -> None:
         self._told = False
-        for handle, event in self._waiting.items():
+        for handle, news in self._waiting.items():
             if handle.pieces or handle.done:
-                event.set()
+                _settle(news, True)
 
     async def pieces(self, handle: Handle, seconds: float) -> AsyncGenerator[Piece | None, None]:
         """Yield the pieces of an answer, and None after each `seconds` without one.
@@ -42,7 +43,6 @@ class Followers:
         A consumer that stops early cancels the answer. A failed answer ends the pieces; its handle
         has the error.
         """
-        event = self._waiting[handle] = asyncio.Event()
         try:
             while True:
                 done = handle.done  # read first: after `done`, all pieces have arrived
@@ -50,14 +50,23 @@ class Followers:
                     yield handle.pieces.popleft()
                 if done:
                     break
-                event.clear()
+                # asyncio.wait_for would make a task for each token
+                news = self._waiting[handle] = self._loop.create_future()
                 if handle.pieces or handle.done:
                     continue
+                silence = self._loop.call_later(seconds, _settle, news, False)
                 try:
-                    await asyncio.wait_for(event.wait(), seconds)
-                except asyncio.TimeoutError:
+                    is_news = await news
+                finally:
+                    silence.cancel()
+                if not is_news:
                     yield None
         finally:
-            del self._waiting[handle]
+            self._waiting.pop(handle, None)
             if not handle.done:
                 handle.cancel()
+
+
+def _settle(news: asyncio.Future[bool], value: bool) -> None:
+    if not news.done():
+        news.set_result(value)

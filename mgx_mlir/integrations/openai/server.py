@@ -193,6 +193,11 @@ class TextServer(Front):
         self, choices: Sequence[Choice]
     ) -> AsyncGenerator[tuple[Choice, Piece | None], None]:
         """Yield pieces of all answers as they come. Errors: that of the first one that fails."""
+        if len(choices) == 1:
+            async with contextlib.aclosing(self._limited(choices[0])) as pieces:
+                async for piece in pieces:
+                    yield choices[0], piece
+            return
         queue: asyncio.Queue[tuple[Choice, Piece | Exception | None]] = asyncio.Queue()
         left = len(choices)
 

@@ -287,8 +287,11 @@ class _Connection:
         async for piece in pieces:
             self.unread = len(piece)
             self._writer.write(self._http.send(h11.Data(data=piece)) or b"")
-            limit = self._server.limits.write + len(piece) / _SLOWEST
-            await asyncio.wait_for(self._writer.drain(), limit)
+            transport = self._writer.transport
+            # a write is most often complete, and `wait_for` makes a task
+            if transport.get_write_buffer_size() or transport.is_closing():
+                limit = self._server.limits.write + len(piece) / _SLOWEST
+                await asyncio.wait_for(self._writer.drain(), limit)
         self._writer.write(self._http.send(h11.EndOfMessage()) or b"")
         await asyncio.wait_for(self._writer.drain(), self._server.limits.write)
 
