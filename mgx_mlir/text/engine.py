@@ -19,7 +19,7 @@ from mgx_mlir.text.beams import BeamSearch, moves
 from mgx_mlir.text.drafts import Drafter
 from mgx_mlir.text.requests import Handle, Piece, Request, Top
 from mgx_mlir.text.running import Group, Running, Slot, Text, joined
-from mgx_mlir.text.sampling import choose, likeliest, log_softmax
+from mgx_mlir.text.sampling import choose, scored
 
 # tokens of a step with guesses, over all answers; one pass over quantised weights serves this many
 _ROWS = 8
@@ -354,7 +354,7 @@ class Engine:
         elif first.request.score_prompt:
             rows = self.decoder.scores(at, chunks[0], starts[0])
             for token, row in zip(first.tokens[starts[0] + 1 :], rows, strict=False):
-                first.handle.prompt_scores.append(_scored(first.request, token, row))
+                first.handle.prompt_scores.append(scored(row, token, first.request.logprobs or 0))
             logits = rows[-1:]
         elif ends:
             logits = self.decoder.prefill(at, chunks[0], starts[0])[None]
@@ -453,10 +453,10 @@ class Engine:
             token = choose(logits, request.sampling, place, running.tokens, allowed)
             if grammar is not None:
                 grammar.accept(token)
-        scored = None, ()
-        if request.logprobs is not None:
-            scored = _scored(request, token, logits)
-        self._append(running, token, *scored)
+        if request.logprobs is None:
+            self._append(running, token)
+        else:
+            self._append(running, token, *scored(logits, token, request.logprobs))
 
     def _append(
         self,
@@ -558,12 +558,6 @@ class Engine:
         slot.running, slot.used = None, self._clock
         if reason == "error":
             slot.tokens = []  # a failed run may have written any row
-
-
-def _scored(request: Request, token: int, logits: NDArray[Any]) -> tuple[float, Top]:
-    """Return the log-probability of a token, and the likeliest tokens that a request lists."""
-    scores = log_softmax(logits)
-    return float(scores[token]), tuple(likeliest(scores, request.logprobs or 0))
 
 
 def _common(a: Sequence[int], b: Sequence[int]) -> int:

@@ -5,8 +5,10 @@ position.
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, TypeGuard
 
 import numpy as np
@@ -18,6 +20,8 @@ Floats = NDArray[np.floating]
 _PENALTIES = 0.01, 100.0  # limits of the penalty, beyond which f32 logits may overflow
 _SUBTRACTED = -2.0, 2.0  # OpenAI's limits of both penalties that are subtracted
 _BIASES = -100.0, 100.0  # OpenAI's limits of a bias, which bans a token or leaves no other
+_HEAD = 256  # likeliest tokens that are sorted first for top p
+_ROUNDING = 1e-9  # above that of a sum of 2**20 probabilities in f64
 
 
 def is_whole(value: object) -> TypeGuard[int]:
@@ -98,14 +102,39 @@ def _are_biases(rows: Mapping[Any, Any]) -> bool:
     )
 
 
-def exponentials(seed: int, place: int, count: int) -> NDArray[np.float64]:
+class _Scratch(threading.local):
+    """Arrays of a thread for one call at a time: pages of fresh ones take longer than the work."""
+
+    def __init__(self) -> None:
+        self._held: dict[str, NDArray[np.float64]] = {}
+
+    def array(self, name: str, count: int) -> NDArray[np.float64]:
+        """Return an array {count} of any content."""
+        held = self._held.get(name)
+        if held is None or len(held) < count:
+            held = self._held[name] = np.empty(count)
+        return held[:count]
+
+    def copy(self, name: str, values: Floats) -> NDArray[np.float64]:
+        """Return a copy in f64."""
+        found = self.array(name, len(values))
+        found[...] = values
+        return found
+
+
+_SCRATCH = _Scratch()
+
+
+def exponentials(
+    seed: int, place: int, count: int, out: NDArray[np.float64] | None = None
+) -> NDArray[np.float64]:
     """Return the random numbers of a position in a sequence, one for each token; stateless.
 
-    They have the exponential distribution, and are above 0.
+    They have the exponential distribution, and are above 0. out: memory for them.
     """
     bits = np.random.Philox(key=seed, counter=[0, place, 0, 0])
-    drawn = np.random.Generator(bits).standard_exponential(count)
-    return np.maximum(drawn, np.finfo(np.float64).tiny)
+    drawn = np.random.Generator(bits).standard_exponential(count, out=out)
+    return np.maximum(drawn, np.finfo(np.float64).tiny, out=out)
 
 
 def penalised(logits: Floats, seen: Sequence[int], penalty: float) -> Floats:
@@ -151,27 +180,62 @@ def log_softmax(logits: Floats) -> NDArray[np.float64]:
     return wide - np.log(np.exp(wide).sum())
 
 
-def kept(logits: Floats, s: Sampling) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Return the candidate tokens, ascending, and their probabilities in f64."""
-    wide = logits.astype(np.float64)
+def kept(
+    logits: Floats, s: Sampling, out: NDArray[np.float64] | None = None
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Return the candidate tokens, ascending, and their probabilities in f64.
+
+    out: memory for the probabilities of all tokens, which may be returned.
+    """
+    wide = np.empty(len(logits)) if out is None else out
+    wide[...] = logits
+    wide -= wide.max()
     with np.errstate(over="ignore"):  # the lowest temperatures leave only the likeliest token
-        wide = (wide - wide.max()) / s.temperature
-    tokens = np.arange(len(wide))
+        wide /= s.temperature
+    tokens = _every(len(wide))
     if 0 < s.top_k < len(wide):
-        least = np.partition(wide, -s.top_k)[-s.top_k]
-        tokens = np.flatnonzero(wide >= least)  # ties are kept, as in transformers
+        tokens = np.flatnonzero(
+            wide >= _largest(wide, s.top_k)
+        )  # ties are kept, as in transformers
         wide = wide[tokens]
-    p = np.exp(wide)
+    p = np.exp(wide, out=wide)
     p /= p.sum()
     if s.top_p < 1:
-        order = np.argsort(-p, kind="stable")
-        before = np.cumsum(p[order]) - p[order]
-        stay = np.sort(order[before < s.top_p])
+        stay = _nucleus(p, s.top_p)
         tokens, p = tokens[stay], p[stay] / p[stay].sum()
     if s.min_p > 0:
         stay = np.flatnonzero(p >= s.min_p * p.max())
         tokens, p = tokens[stay], p[stay] / p[stay].sum()
     return tokens, p
+
+
+@lru_cache(maxsize=4)  # models of a process
+def _every(count: int) -> NDArray[np.int64]:
+    """Return the numbers of all tokens, in memory that is not to be written."""
+    found = np.arange(count)
+    found.flags.writeable = False
+    return found
+
+
+def _largest(values: Floats, count: int) -> Any:
+    """Return the number that `count` of the values are not below."""
+    sorted_ = _SCRATCH.copy("sorted", values)
+    sorted_.partition(len(values) - count)
+    return sorted_[len(values) - count]
+
+
+def _nucleus(p: NDArray[np.float64], top_p: float) -> NDArray[np.int64]:
+    """Return the indices, ascending, of the largest probabilities that make up `top_p`."""
+    count, head = _HEAD, _every(len(p))
+    while count < len(p):
+        largest = np.flatnonzero(p >= _largest(p, count))
+        if p[largest].sum() > top_p + _ROUNDING:
+            head = largest
+            break
+        count *= 8
+    order = head[np.argsort(-p[head], kind="stable")]
+    before = np.cumsum(p[order]) - p[order]
+    return np.sort(order[before < top_p])
 
 
 def choose(
@@ -195,17 +259,31 @@ def choose(
         logits = np.where(allowed, logits, -np.inf)
     if s.greedy:
         return int(np.argmax(logits))
-    tokens, p = kept(logits, s)
+    tokens, p = kept(logits, s, _SCRATCH.array("p", len(logits)))
+    count = int(tokens[-1]) + 1
+    drawn = exponentials(s.seed, place, count, _SCRATCH.array("drawn", count))
+    if len(tokens) < count:
+        drawn = drawn[tokens]
     # the smallest of exponential variates with rates p belongs to a token with probability p;
     # cumulative sums would change the token if logits differ by rounding
-    return int(tokens[np.argmax(p / exponentials(s.seed, place, len(logits))[tokens])])
+    return int(tokens[np.argmax(np.divide(p, drawn, out=p))])
 
 
-def likeliest(scores: NDArray[np.float64], count: int) -> list[tuple[int, float]]:
-    """Return the `count` likeliest tokens and their log-probabilities, best first."""
+def likeliest(scores: Floats, count: int) -> NDArray[np.int64]:
+    """Return the `count` tokens of the largest scores or logits, best first."""
     if count <= 0:
-        return []
+        return np.empty(0, np.int64)
     count = min(count, len(scores))
-    best = np.argpartition(-scores, count - 1)[:count]
-    best = best[np.lexsort((best, -scores[best]))]
-    return [(int(t), float(scores[t])) for t in best]
+    best = np.flatnonzero(scores >= _largest(scores, count))
+    return best[np.lexsort((best, -scores[best]))][:count]
+
+
+def scored(logits: Floats, token: int, count: int) -> tuple[float, tuple[tuple[int, float], ...]]:
+    """Return the log-probability of a token, and the `count` likeliest tokens with theirs."""
+    wide = _SCRATCH.copy("p", logits)
+    most = wide.max()
+    wide -= most
+    total = np.log(np.exp(wide, out=wide).sum())
+    best = [token, *likeliest(logits, count).tolist()]
+    own, *top = (float(np.float64(logits[t]) - most - total) for t in best)
+    return own, tuple(zip(best[1:], top, strict=True))

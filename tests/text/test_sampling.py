@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 
 from mgx_mlir.core.errors import UsageError
-from mgx_mlir.text.sampling import Sampling, choose, exponentials, kept, likeliest, log_softmax
+from mgx_mlir.text.sampling import Sampling, choose, exponentials, kept, log_softmax, scored
 
 LOGITS = np.array([2.0, 1.0, 0.5, 0.0, -1.0], np.float32)
 
@@ -110,8 +112,46 @@ def test_a_mask_leaves_what_it_allows() -> None:
 def test_scores() -> None:
     scores = log_softmax(LOGITS)
     assert np.exp(scores).sum() == pytest.approx(1)
-    assert [t for t, _ in likeliest(scores, 3)] == [0, 1, 2]
-    assert likeliest(scores, 0) == []
+    assert scored(LOGITS, 4, 3) == (scores[4], tuple((t, scores[t]) for t in range(3)))
+    assert scored(LOGITS, 0, 0) == (scores[0], ())
+    assert len(scored(LOGITS, 0, 9)[1]) == 5
+    assert [t for t, _ in scored(np.array([1, 2, 2, 0, 2], np.float32), 0, 2)[1]] == [1, 2]
+
+
+def by_sorting(s: Sampling, logits: np.ndarray) -> list[int]:
+    """Tokens of the largest probabilities up to top p, one by one."""
+    p = np.exp((logits - logits.max()) / s.temperature)
+    p /= p.sum()
+    found, total = list[int](), 0.0
+    for token in np.argsort(-p, kind="stable").tolist():
+        if total >= s.top_p:
+            break
+        found.append(token)
+        total += p[token]
+    return sorted(found)
+
+
+@pytest.mark.parametrize("top_p", [0.01, 0.5, 0.95, 0.9999])
+@pytest.mark.parametrize("width", [0.05, 1.0, 6.0])
+def test_top_p_of_many_tokens(top_p: float, width: float) -> None:
+    """The likeliest tokens are sorted alone, as many as are needed; equal ones are in order."""
+    logits = np.round(8 * width * np.random.default_rng(1).standard_normal(20_000)) / 8
+    s = Sampling(1.0, top_p=top_p, seed=3)
+    tokens, p = kept(logits, s)
+    assert tokens.tolist() == by_sorting(s, logits)
+    assert p.sum() == pytest.approx(1)
+    numbers = exponentials(3, 7, len(logits))[tokens]
+    assert choose(logits, s, 7) == tokens[np.argmax(p / numbers)]
+
+
+def test_threads_choose_at_once() -> None:
+    """Each has arrays of its own for a choice."""
+    logits = np.random.default_rng(1).standard_normal(30_000).astype(np.float32)
+    kinds = [Sampling(1.0, seed=i, top_k=40 * (i % 2), top_p=1 - 0.1 * (i % 3)) for i in range(6)]
+    want = [[choose(logits, s, place) for place in range(30)] for s in kinds]
+    with ThreadPoolExecutor(6) as pool:
+        got = pool.map(lambda s: [choose(logits, s, place) for place in range(30)], kinds)
+        assert list(got) == want
 
 
 def test_all_wrong_settings_are_told() -> None:
