@@ -448,7 +448,7 @@ class Engine:
         if running.likeliest and best is not None:
             token = best
         else:
-            allowed = grammar.allowed() if grammar is not None else None
+            allowed = running.allowed(self._ends(request), len(logits))
             place = len(running.handle.tokens)
             token = choose(logits, request.sampling, place, running.tokens, allowed)
             if grammar is not None:

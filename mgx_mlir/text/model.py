@@ -89,6 +89,7 @@ class TextModel:
         prompt: Prompt,
         *,
         max_new_tokens: int = 256,
+        min_new_tokens: int = 0,
         temperature: float = 0.0,
         top_k: int = 0,
         top_p: float = 1.0,
@@ -129,6 +130,7 @@ class TextModel:
         return Request(
             self.tokens(prompt), max_new_tokens, sampling, stops, logprobs=logprobs,
             constraint=constraint, beams=beams if beams.count > 1 else None,
+            min_new_tokens=min_new_tokens,
         )  # fmt: skip
 
     def tokens(self, prompt: Prompt, **values: Any) -> list[int]:

@@ -56,6 +56,7 @@ class Request:
     constraint: Constraint | None = None
     score_prompt: bool = False  # `logprobs` are listed for the prompt's tokens, too
     beams: Beams | None = None  # None: one sequence is followed, token by token
+    min_new_tokens: int = 0  # tokens before one that ends the answer
 
     def __post_init__(self) -> None:
         problems = []
@@ -64,6 +65,9 @@ class Request:
         if not is_whole(self.max_new_tokens) or self.max_new_tokens < 1:
             problems.append("max_new_tokens expected an integer, 1 or more, got "
                             f"{self.max_new_tokens!r}")  # fmt: skip
+        if not is_whole(self.min_new_tokens) or self.min_new_tokens < 0:
+            problems.append("min_new_tokens expected an integer, 0 or more, got "
+                            f"{self.min_new_tokens!r}")  # fmt: skip
         if self.logprobs is not None and not (is_whole(self.logprobs) and self.logprobs >= 0):
             problems.append("logprobs expected an integer, 0 or more, or None, got "
                             f"{self.logprobs!r}")  # fmt: skip
@@ -83,6 +87,7 @@ class Request:
         other = {
             "temperature": self.sampling.temperature != 0,
             "stop strings": any(self.stop),
+            "min_new_tokens": self.min_new_tokens != 0,
             "logprobs": self.logprobs is not None,
             "constraint": self.constraint is not None,
             "frequency_penalty, presence_penalty and logit_bias": self.sampling.biased,

@@ -6,6 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
 from mgx_mlir.text.beams import BeamSearch
 from mgx_mlir.text.requests import Handle
 from mgx_mlir.text.stops import Stops
@@ -30,9 +33,24 @@ class Running:
         self.stops = Stops(handle.request.stop)
         constraint = handle.request.constraint
         self.following = None if constraint is None else constraint.begin()
-        # True: each token is the likeliest by the model's own logits
-        self.likeliest = handle.request.sampling.plain and constraint is None
+        self._free = handle.request.sampling.plain and constraint is None
         self.group: Group | None = None  # the beam search that it is a sequence of
+
+    @property
+    def likeliest(self) -> bool:
+        """Return whether the next token is the likeliest by the model's own logits."""
+        return self._free and len(self.handle.tokens) >= self.request.min_new_tokens
+
+    def allowed(self, ends: frozenset[int], size: int) -> NDArray[np.bool_] | None:
+        """Return which of `size` tokens may come next; None: all. ends: those that end the answer,
+        which come behind `min_new_tokens`, or where a constraint allows no others.
+        """
+        found = None if self.following is None else self.following.allowed()
+        if len(self.handle.tokens) >= self.request.min_new_tokens:
+            return found
+        longer = np.ones(size, np.bool_) if found is None else found.copy()
+        longer[[token for token in ends if token < size]] = False
+        return longer if longer.any() else found
 
 
 class Group:

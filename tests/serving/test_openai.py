@@ -294,6 +294,9 @@ def test_ends_of_an_answer(shared: Service) -> None:
     _, found = shared.ask(COMPLETIONS, {**row, "ignore_eos": True})
     assert found["choices"][0]["finish_reason"] == "length"
     assert found["usage"]["completion_tokens"] == 5
+    _, found = shared.ask(COMPLETIONS, {**row, "min_tokens": 3})
+    assert found["choices"][0]["finish_reason"] == "stop"
+    assert found["usage"]["completion_tokens"] == 4
     text = expected("AAA", 12)
     more = {"prompt": "AAA", "stop_token_ids": [ord(text[4]) - ord("A")], "logprobs": 0}
     _, found = shared.ask(COMPLETIONS, {**GREEDY, **more})

@@ -11,6 +11,7 @@ import pytest
 
 from mgx_mlir.core.errors import UsageError
 from mgx_mlir.text import Engine, Request, Sampling
+from mgx_mlir.text.drafts import Lookup
 from mgx_mlir.text.running import joined
 from mgx_mlir.text.stops import Stops
 from tests.text.fake import WORDS, Fake, Letters
@@ -172,6 +173,24 @@ def test_stops() -> None:
         handle = e.submit(Request([5], 12))
         assert handle.text() == text[: tokens.index(tokens[3])]
         assert handle.finish_reason == "stop"
+
+
+@pytest.mark.parametrize("drafter", [None, Lookup()])
+def test_an_answer_has_its_least_tokens(drafter: Any) -> None:
+    """A token that ends it is not chosen before, alone, drawn, and beside others."""
+    ends = frozenset(range(0, WORDS, 2))  # half of all
+    for sampling in (Sampling(), Sampling(1.1, seed=4)):
+        with engine(stop_tokens=ends, drafter=drafter) as e:
+            rows = [Request([5, i, 5], 12, sampling, min_new_tokens=n)
+                    for i, n in enumerate((0, 1, 7, 12, 20))]  # fmt: skip
+            handles = [e.submit(r) for r in rows]
+            for row, handle in zip(rows, handles, strict=True):
+                handle.text()
+                least = min(row.min_new_tokens, 12)
+                assert not ends & set(handle.tokens[:least])
+                assert least <= len(handle.tokens) <= 12
+                assert (handle.finish_reason == "stop") == (handle.tokens[-1] in ends)
+            assert any(h.finish_reason == "stop" for h in handles)
 
 
 def test_a_stop_string_across_pieces() -> None:

@@ -19,6 +19,7 @@ from tests.text.fake import WORDS, Fake, Tokenizer
 NAN = math.nan
 WRONG = {
     "max_new_tokens": (0, -1, 1.5, "5", None, True, NAN),
+    "min_new_tokens": (-1, 1.5, "5", None, True, NAN),
     "temperature": (-1, NAN, math.inf, "1", None, True),
     "top_k": (-1, 1.5, "3", None, NAN),
     "top_p": (0, 1.1, NAN, "x", None),

@@ -90,6 +90,9 @@ def question(row: Mapping[str, Any], chat: bool, model: TextModel, name: str) ->
     stream = fields.flag("stream")
     usage = _usage(fields, stream)
     most = _most(fields, chat)
+    least = fields.integer("min_tokens", 0, 0, 1 << 31)
+    if most is not None and least > most:
+        raise ApiError(f"'min_tokens' is {least}, and the most are {most}", param="min_tokens")
     asked_for = (_chat if chat else _completion)(fields, model)
     fields.done()
     prompts, logprobs = asked_for.prompts, asked_for.logprobs
@@ -104,7 +107,7 @@ def question(row: Mapping[str, Any], chat: bool, model: TextModel, name: str) ->
         one = Request(
             tokens, min(most or room, room), sampling, stop, ends, logprobs=logprobs,
             constraint=asked_for.constraint,
-            score_prompt=logprobs is not None and bool(asked_for.echo),
+            score_prompt=logprobs is not None and bool(asked_for.echo), min_new_tokens=least,
         )  # fmt: skip
         requests += [replace(one, sampling=replace(sampling, seed=(sampling.seed + i) % _SEEDS))
                      for i in range(n)]  # fmt: skip

@@ -67,6 +67,8 @@ SERVING = (
 SAMPLING = (
     Option(("--max-new-tokens",), "tokens of an answer (default 256)", "N", parse=number(1),
            group="Answer"),
+    Option(("--min-new-tokens",), "tokens before one that ends the answer (default 0)", "N",
+           parse=number(0), group="Answer"),
     Option(("--temperature",), "0 takes the likeliest token (the default), more draws", "T",
            parse=tolerance, group="Answer"),
     Option(("--top-k",), "draw from this many likeliest tokens (default 0: all)", "N",
@@ -93,8 +95,8 @@ SAMPLING = (
            parse=number(0), group="Answer"),
 )  # fmt: skip
 _NAMES = (
-    "max_new_tokens", "temperature", "top_k", "top_p", "min_p", "repetition_penalty",
-    "frequency_penalty", "presence_penalty", "seed",
+    "max_new_tokens", "min_new_tokens", "temperature", "top_k", "top_p", "min_p",
+    "repetition_penalty", "frequency_penalty", "presence_penalty", "seed",
 )  # fmt: skip
 
 
