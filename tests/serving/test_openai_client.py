@@ -122,5 +122,28 @@ def test_schemas_and_tools() -> None:
         [streamed] = final.choices[0].message.tool_calls
         assert streamed.function.arguments == call.function.arguments
         assert streamed.function.name == call.function.name
+        tools: Any = [{"type": "function", **tool(name)["function"]} for name in "fg"]
+        with client.responses.stream(
+            model="fake", input="a", tools=tools, tool_choice="required", extra_body={"seed": 3}
+        ) as stream:
+            [item] = stream.get_final_response().output
+        assert right(item.arguments)
     finally:
         own.end()
+
+
+def test_responses(client: Any) -> None:
+    how: Any = {"model": "fake", "input": "AAA", "max_output_tokens": 12, "temperature": 0}
+    found = client.responses.create(**how)
+    assert found.output_text == expected("AAA", 12)
+    assert found.usage.output_tokens == 12
+    with client.responses.stream(**how) as stream:
+        events = list(stream)
+    deltas = [e.delta for e in events if e.type == "response.output_text.delta"]
+    assert events[-1].type == "response.incomplete"
+    assert "".join(deltas) == events[-1].response.output_text == found.output_text
+    turns = [{"role": "user", "content": "AAA"}, *found.output, {"role": "user", "content": "B"}]
+    again = client.responses.create(**{**how, "input": turns})
+    assert again.usage.input_tokens == 16
+    with pytest.raises(openai.BadRequestError, match="nothing is stored"):
+        client.responses.create(previous_response_id=found.id, **how)

@@ -17,6 +17,7 @@ from mgx_mlir.integrations.v2.errors import V2Error
 from mgx_mlir.integrations.v2.messages import json_object
 
 _TRIES = 5  # attempts at one request, after which the request is taken for the cause of the deaths
+_LAST = ("response.completed", "response.incomplete", "error")  # events that end a response
 Parts = AsyncGenerator[Any, None]  # a head, then the pieces of its body
 
 
@@ -39,6 +40,8 @@ class Stream:
         self._now: Counter[int] = Counter()  # events by choice in this attempt
         self._head: dict[str, Any] = {}  # identity that the first event states
         self.ended = False  # true once the last event was seen
+        self._sent = 0  # events of a response
+        self._own = self._first = b""  # ids of a response: this attempt's, and the sent one
 
     def begin(self) -> None:
         """Start an attempt."""
@@ -46,7 +49,7 @@ class Stream:
 
     def add(self, piece: bytes) -> bytes:
         """Return the events of a piece that the client does not have yet."""
-        if not piece.startswith(b"data: "):
+        if not piece.startswith((b"data: ", b"event: ")):
             return piece  # a comment
         return b"".join(self._one(part + b"\n\n") for part in piece.split(b"\n\n") if part)
 
@@ -54,6 +57,8 @@ class Stream:
         if event == DONE:
             self.ended = True
             return event
+        if event.startswith(b"event: "):
+            return self._of_response(event)
         row = json.loads(event.removeprefix(b"data: "))
         if "id" not in row:  # an error
             self.ended = True
@@ -66,6 +71,19 @@ class Stream:
         if not self._head:
             self._head = {k: row[k] for k in ("id", "created")}
         return b"data: " + json.dumps({**row, **self._head}).encode() + b"\n\n"
+
+    def _of_response(self, event: bytes) -> bytes:
+        """Return an event of /v1/responses, with the response's first id, unless it was sent."""
+        row = json.loads(event.partition(b"\ndata: ")[2])
+        kind, place = row["type"], row["sequence_number"]
+        if kind == "response.created":
+            self._own = row["response"]["id"].removeprefix("resp_").encode()
+            self._first = self._first or self._own
+        self.ended = self.ended or kind in _LAST
+        if place < self._sent:
+            return b""
+        self._sent = place + 1
+        return event.replace(self._own, self._first) if self._own else event
 
 
 async def again(

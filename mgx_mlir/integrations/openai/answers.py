@@ -176,6 +176,10 @@ class Writer:
             found["usage"] = None
         return _data(found)
 
+    def error(self, body: bytes) -> bytes:
+        """Return the event of an error in a stream that has started."""
+        return error_event(body)
+
     # ---- log-probabilities -------------------------------------------------------------------
 
     def _scores(self, pieces: Sequence[Piece], start: int) -> dict[str, Any] | None:

@@ -107,6 +107,10 @@ class Fields:
             said = " or ".join(shown(x) for x in allowed)
             raise ApiError(f"'{name}' {shown(found)} is not supported, expected {said}", param=name)
 
+    def rest(self) -> dict[str, Any]:
+        """Return the fields that were not read."""
+        return dict(self._left)
+
     def done(self) -> None:
         """Refuse fields that were not read."""
         if self._left:

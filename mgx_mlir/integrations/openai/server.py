@@ -11,17 +11,19 @@ from typing import Any, Protocol
 from urllib.parse import unquote
 
 from mgx_mlir.core.errors import MgxError
-from mgx_mlir.integrations.openai.answers import ALIVE, Choice, Writer, error_body, error_event
+from mgx_mlir.integrations.openai.answers import ALIVE, Choice, Writer, error_body
 from mgx_mlir.integrations.openai.fields import ApiError
 from mgx_mlir.integrations.openai.follow import Followers
 from mgx_mlir.integrations.openai.questions import Question, question
+from mgx_mlir.integrations.openai.responses import ResponseWriter, response_question
 from mgx_mlir.integrations.v2.errors import V2Error, error_of
 from mgx_mlir.integrations.v2.front import Front, Policy, Response
 from mgx_mlir.integrations.v2.messages import json_object, unpacked
 from mgx_mlir.text.model import TextModel
 from mgx_mlir.text.requests import Piece
 
-_POST = {"/v1/completions": False, "/v1/chat/completions": True}  # true: the path is a chat
+_RESPONSES = "/v1/responses"
+_POST = ("/v1/completions", "/v1/chat/completions", _RESPONSES)
 _SILENCE = 3.0  # seconds without a token after which a stream sends a comment
 
 
@@ -93,7 +95,7 @@ class TextServer(Front):
             elif path in _POST:
                 if method != "POST":
                     raise V2Error(f"expected POST, got {method}", 405)
-                answer = await self._answered(_POST[path], headers, body)
+                answer = await self._answered(path, headers, body)
             else:
                 answer = self._of_server(method, path)
         except Exception as e:
@@ -126,20 +128,20 @@ class TextServer(Front):
     # ---- answers -----------------------------------------------------------------------------
 
     async def _answered(
-        self, chat: bool, headers: Mapping[str, str], body: AsyncIterator[bytes]
+        self, path: str, headers: Mapping[str, str], body: AsyncIterator[bytes]
     ) -> Response:
         limits = self.policy.limits
         async with self.read(headers, body) as data:
             data = unpacked(data, headers.get("content-encoding", "").lower(), limits)
             row = json_object(data)
             # templates and tokenizers are slow on long prompts
-            asked = await asyncio.to_thread(question, row, chat, self.model, self.name)
+            asked, writer = await asyncio.to_thread(self._read, path, row)
         count = len(asked.requests)
         if count > self.policy.queue:
             raise ApiError(f"{count} answers to one request, the limit is {self.policy.queue}",
                            param="n")  # fmt: skip
         self.take_places(count)
-        events = self._events(asked)
+        events = self._events(asked, writer)
         await anext(events)  # started, so that closing it frees its slots in the queue
         if asked.stream:
             heads = {"content-type": "text/event-stream", "cache-control": "no-cache"}
@@ -148,11 +150,23 @@ class TextServer(Front):
             whole = [part async for part in events]
         return Response(200, whole[-1], {"content-type": "application/json"})
 
-    async def _events(self, asked: Question) -> AsyncGenerator[bytes, None]:
-        """Yield nothing once, then the events of a stream, or the one answer."""
+    def _read(self, path: str, row: Mapping[str, Any]) -> tuple[Question, Writer | ResponseWriter]:
+        """Return a request, and the writer of its answer. Raises ApiError, MgxError."""
+        if path == _RESPONSES:
+            asked = response_question(row, self.model, self.name)
+            return asked, ResponseWriter(asked, self.model.tokenizer, self._ends(asked), row)
+        asked = question(row, path == "/v1/chat/completions", self.model, self.name)
+        return asked, Writer(asked, self.model.tokenizer, self._ends(asked))
+
+    def _ends(self, asked: Question) -> frozenset[int]:
         own = asked.requests[0].stop_tokens
-        ends = self.model.stop_tokens if own is None else own
-        writer = Writer(asked, self.model.tokenizer, ends)
+        return self.model.stop_tokens if own is None else own
+
+    async def _events(
+        self, asked: Question, writer: Writer | ResponseWriter
+    ) -> AsyncGenerator[bytes, None]:
+        """Yield nothing once, then the events of a stream, or the one answer."""
+        ends = self._ends(asked)
         choices: list[Choice] = []
         try:
             yield b""
@@ -175,7 +189,7 @@ class TextServer(Front):
         except Exception as e:
             if not asked.stream:
                 raise
-            yield error_event(bytes(self.refusal(error_of(e)).body))
+            yield writer.error(bytes(self.refusal(error_of(e)).body))
         finally:
             for choice in choices:
                 choice.handle.cancel()
