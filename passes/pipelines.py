@@ -180,8 +180,7 @@ def gpu(o: PipelineOptions) -> tuple[str, ...]:
         # the attention kernel supports a scale and a mask of the scores; of few queries in f32 it
         # has too few workgroups, and no matrix instruction
         _step("fuse_attention", when=o.fuse, fast_math=o.fast_math, flash=True, min_wide=16),
-        # RoPE stays a kernel of its own: as a part of the update it read the angles of the first
-        # sequence for all of a batch, on NVIDIA's GPUs
+        # RoPE stays a kernel of its own: as a part of the update it is no launch less
         _step("fuse_cache_rows", when=o.fuse, turned=False),
         # decompose quantisation, so that it is fused
         _step("rewrite_quantization", when=o.fuse),

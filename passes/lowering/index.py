@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.ir import arith, ir, linalg, scf, tensor
-from mgx_mlir.core.shapes import DYN, TensorType
+from mgx_mlir.core.shapes import TensorType
+from mgx_mlir.passes.lowering import sliced_reads
 from mgx_mlir.passes.lowering.context import PARALLEL, REDUCTION, LoweringContext
 from mgx_mlir.passes.lowering.expr import Extent, identity
 from mgx_mlir.passes.lowering.index_builder import IndexBuilder
@@ -79,16 +80,6 @@ def last_of(e: IndexBuilder, extent: Extent) -> Extent:
     return e.sub(extent, 1)
 
 
-def unraveled(e: IndexBuilder, number: Extent, extents: Sequence[Extent]) -> list[Extent]:
-    """Return the indices of element `number` of a tensor of these extents, in row-major order."""
-    parts: list[Extent] = []
-    for d in reversed(extents):
-        safe = e.max(d, 1)
-        parts.append(e.rem(number, safe))
-        number = e.div(number, safe)
-    return parts[::-1]
-
-
 def picked(e: IndexBuilder, at: ir.Value, choices: Sequence[Extent]) -> Extent:
     """Return the choice of number `at`, which lies inside."""
     found = choices[0]
@@ -105,31 +96,10 @@ def in_range(e: LoweringContext, x: ir.Value, extent: Extent) -> ir.Value:
 def read(source: ir.Value, where: Sequence[ir.Value]) -> ir.Value:
     """Return one element; every index must lie inside, or the process may crash.
 
-    An element of a slice with strides or dynamic extents, or of a slice of one, is read from the
-    sliced tensor (docs/iree-hazards.md, hazards 27 and 41).
+    An element of a slice is read from the sliced tensor (docs/iree-hazards.md, hazards 27 and 41).
     """
-    while (op := _misread(source)) is not None:
-        dynamic = iter(op.offsets)
-        steps = list(op.static_strides)
-        offsets = [next(dynamic) if o == DYN else o for o in op.static_offsets]
-        k = IndexBuilder()
-        places = zip(where, steps, offsets, strict=True)
-        where = [k.index(k.add(k.mul(i, step), offset)) for i, step, offset in places]
-        source = op.source
-    return tensor.ExtractOp(source, list(where)).result
-
-
-def _misread(source: ir.Value) -> tensor.ExtractSliceOp | None:
-    """Return the slice that `source` is, if it or a slice that it is of has steps or run-time
-    extents."""
-    op = source.owner
-    if isinstance(op, ir.Block) or not isinstance(op.opview, tensor.ExtractSliceOp):
-        return None
-    found, t = op.opview, ir.RankedTensorType(source.type)
-    if t.rank != len(found.static_strides):
-        return None  # the slice drops dims
-    refused = not t.has_static_shape or any(step != 1 for step in found.static_strides)
-    return found if refused or _misread(found.source) is not None else None
+    source, at = sliced_reads.behind(source, where)
+    return tensor.ExtractOp(source, at).result
 
 
 def first_new_row(

@@ -74,6 +74,15 @@ class IndexBuilder:
         """Return the larger index, as signed numbers."""
         return self._fold(arith.MaxSIOp, a, b, max)
 
+    def unraveled(self, number: Index, dims: Sequence[Index]) -> list[Index]:
+        """Return the indices of element `number` of a tensor, in row-major order."""
+        parts = list[Index]()
+        for d in reversed(dims):
+            safe = self.max(d, 1)
+            parts.append(self.rem(number, safe))
+            number = self.div(number, safe)
+        return parts[::-1]
+
 
 def _is(x: Index, n: int) -> bool:
     return isinstance(x, int) and x == n

@@ -77,8 +77,7 @@ def gather_slices(
 
     `where` holds the tuples in its last axis; for one axis it has none.
     """
-    init = e.empty(extents, dtype)
-
+    data, init = whole(e, data), e.empty(extents, dtype)
     at = {"dimension_map": ir.DenseI64ArrayAttr.get(list(axes))}
     return _alone(e, "gather", [data, where], [init], [extents], at)[0]
 

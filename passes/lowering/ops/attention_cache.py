@@ -186,7 +186,7 @@ def _scattered(
     total = e.product([batch, heads, count])
 
     def coordinate(at: list[ir.Value]) -> ir.Value:
-        entry, *inner = index.unraveled(e, at[0], new_rows.place(batch, heads, count))
+        entry, *inner = e.unraveled(at[0], new_rows.place(batch, heads, count))
         head, row = reversed(inner) if new_rows.rows_first else inner
         row = e.add(row, index.first_new_row(e, seqlens, counts, entry, count))
         row = index.clamp(e, row, 0, index.last_of(e, own[2]))

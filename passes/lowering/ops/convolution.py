@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from mgx_mlir.core.dtypes import DType
-from mgx_mlir.core.ir import arith, ir, linalg, tensor
+from mgx_mlir.core.ir import arith, ir, linalg
 from mgx_mlir.core.records import dataclass
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.dialects.migraphx.linear import Convolution, ConvolutionBackwards
@@ -426,7 +426,7 @@ def _mirror(e: LoweringContext, w: ir.Value, group: int, dtype: DType) -> ir.Val
             arith.SubIOp(e.index(e.sub(k, 1)), i).result
             for k, i in zip(extents[2:], at[2:], strict=True)
         ]
-        return tensor.ExtractOp(w, [row, inner, *taps]).result
+        return index.read(w, [row, inner, *taps])
 
     identity = ir.AffineMap.get_identity(rank)
     return e.generic([], [init], [identity], [PARALLEL] * rank, body)[0]

@@ -42,7 +42,7 @@ def gather(op: Gather, ins: tuple[ir.Value, ir.Value], e: LoweringContext) -> ir
     if number is not None:
         extents = [*t.dims[:axis], *e.extents(ins[1]), *t.dims[axis + 1 :]]
         return Splat(TensorType.of(op.out), number, extents)
-    data, index = (whole(e, x) for x in ins)
+    data, index = ins[0], whole(e, ins[1])
     own, counts = e.extents(data), e.extents(index)
     extents = [*own[:axis], *counts, *own[axis + 1 :]]
     if 0 in extents:
@@ -124,7 +124,7 @@ def _normalized_indices(
 @lowers(GatherND)
 def gathernd(op: GatherND, ins: tuple[ir.Value, ir.Value], e: LoweringContext) -> ir.Value:
     """Whole slices at once where they are large, else element by element."""
-    data, index = (whole(e, x) for x in ins)
+    data, index = ins[0], whole(e, ins[1])
     t, it = TensorType.of(op.data), TensorType.of(op.indices)
     b, k = op.batch_dims, it.dims[-1]
     own, counts = e.extents(data), e.extents(index)
@@ -215,7 +215,7 @@ def nonzero(op: NonZero, ins: tuple[ir.Value], e: LoweringContext) -> ir.Value:
     positions = indices.from_positions(e, [wanted], dtypes.INT64, position)
 
     def coordinate(where: list[ir.Value], value: ir.Value) -> ir.Value:
-        parts = indices.unraveled(e, indices.to_index(value, dtypes.INT64), own)
+        parts = e.unraveled(indices.to_index(value, dtypes.INT64), own)
         chosen = indices.picked(e, where[0], parts)
         if op.padded:
             inside = indices.compare(e, indices.SLT, where[1], count)

@@ -89,7 +89,7 @@ def _elements(
 
     def position(number: ir.Value, value: ir.Value) -> list[Extent]:
         """Return the element that update `number` goes to."""
-        parts = indices.unraveled(e, number, counts)
+        parts = e.unraveled(number, counts)
         parts[axis] = indices.wrap(e, indices.to_index(value, it.dtype), own[axis], it.dtype)
         return parts
 
