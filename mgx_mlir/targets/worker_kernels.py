@@ -148,6 +148,7 @@ def kernel_of(ir: Any, executable: Any, *, counted: bool = False) -> Kernel:
     layout = _layout(accesses, 2 * types.count("index"))
     with executable.context, ir.Location.unknown():
         _Interface(ir, entry, layout).replace(arguments, types)
+        _store_bytes(ir, function)
         for op in walk(ir, function, [f"flow.dispatch.workgroup.{k}" for k in ("id", "count")]):
             with ir.InsertionPoint(op):
                 name = op.name.replace("flow.dispatch", "hal.interface")
@@ -177,6 +178,36 @@ def kernel_of(ir: Any, executable: Any, *, counted: bool = False) -> Kernel:
         name = ir.StringAttr(export.attributes["sym_name"]).value
         key = f"{key}_{_PLACE.sub('', name)}"
     return Kernel(key, text, layout)
+
+
+def _bytes_of(ir: Any, kind: Any) -> Any | None:
+    """Return the type of a binding or tensor of i1 with a byte for each element, else None."""
+    found, count = re.subn(r"([<x])i1(?=[>,])", r"\1i8", str(kind))
+    return ir.Type.parse(found) if count else None
+
+
+def _store_bytes(ir: Any, function: Any) -> None:
+    """Load and store tensors of i1 as bytes, which they are in memory: IREE's own phase that
+    does so comes after kernels are taken out.
+    """
+    loads = [f"iree_tensor_ext.dispatch.tensor.{name}" for name in ("load", "store")]
+    for op in walk(ir, function, [*loads, "hal.interface.binding.subspan"]):
+        if op.name.endswith("store"):
+            wide = _bytes_of(ir, op.operands[0].type)
+            if wide is not None:
+                with ir.InsertionPoint(op):
+                    made = _op(ir, "arith.extui", [wide], [op.operands[0]])
+                op.operands[0] = made.results[0]
+            continue
+        value = op.results[0]
+        narrow, wide = value.type, _bytes_of(ir, value.type)
+        if wide is None:
+            continue
+        value.set_type(wide)
+        if op.name.endswith("load"):
+            with ir.InsertionPoint.after(op):
+                made = _op(ir, "arith.trunci", [narrow], [value])
+            value.replace_all_uses_except(made.results[0], made)
 
 
 class _Interface:
