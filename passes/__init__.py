@@ -41,6 +41,7 @@ PASS_NAMES = (
     "quantize_8bits",
     "quantize_int4",
     "propagate_precision",
+    "select_rows",
     "rewrite_convolution",
     "rewrite_gelu",
     "rewrite_low_precision",

@@ -79,6 +79,8 @@ def cpu(o: PipelineOptions) -> tuple[str, ...]:
         ),
         # keep weights of few bits packed; matmuls widen them
         _step("pack_weights", when=o.loops),
+        # ahead of merged matmuls: queries of selected rows, keys and values of all
+        _step("select_rows", when=o.loops),
         # no rewrite_gelu: tanh takes less than an exponential and a division (3 % in f32, 18 % in
         # f16); no rewrite_topk: a topk of one thread takes no less in groups
         _step("optimize_module", fast_math=o.fast_math),

@@ -14,6 +14,8 @@ from mgx_mlir.core.weight_files import used_keys
 
 NAME = "migraphx.name"  # argument and result attribute: the user's name
 DIMS = "migraphx.dims"  # argument attribute: ranges and symbols of dynamic dims
+# argument attribute: no two elements are equal, a promise that costs time alone where it is broken
+DISTINCT = "migraphx.distinct"
 VALUES = "migraphx.values"  # function attribute: rules for the values of integer inputs
 # function attribute: conditions on the sizes of inputs
 SIZES = "migraphx.sizes"
@@ -109,6 +111,13 @@ def _dicts(function: ir.OpView, key: str, count: int) -> list[dict[str, ir.Attri
 def argument_attributes(function: ir.OpView) -> list[dict[str, ir.Attribute]]:
     """Return the attribute dictionary of each argument."""
     return _dicts(function, "arg_attrs", len(entry_block(function).arguments))
+
+
+def set_distinct(function: ir.OpView, argument: int) -> None:
+    """State that no two elements of an argument are equal."""
+    held = argument_attributes(function)
+    held[argument][DISTINCT] = ir.UnitAttr.get()
+    function.attributes["arg_attrs"] = ir.ArrayAttr.get([ir.DictAttr.get(d) for d in held])
 
 
 def result_attributes(function: ir.OpView) -> list[dict[str, ir.Attribute]]:

@@ -21,6 +21,7 @@ from mgx_mlir.text.packages import imported
 from mgx_mlir.text.probe import attend_by
 
 _NAME = "mgx_cached"
+KEEP = 4  # number of the input of token indices whose logits are wanted; each is given once
 # sizes of the trace that no dim of a model has
 _EXAMPLE = {"batch": 2, "length": 3, "rows": 16, "kept": 2}
 _HALVES = {"bf16": torch.bfloat16, "f16": torch.float16}
@@ -346,7 +347,7 @@ def names_of_dims(onnx: Any) -> tuple[str, str, str, str]:
     `onnx_of_model` made.
     """
     inputs = onnx.model.graph.inputs
-    (batch, length), (kept,), rows = inputs[0].shape, inputs[4].shape, inputs[5].shape[2]
+    (batch, length), (kept,), rows = inputs[0].shape, inputs[KEEP].shape, inputs[KEEP + 1].shape[2]
     return str(batch), str(length), str(kept), str(rows)
 
 

@@ -371,7 +371,8 @@ def _compiled(
     for name in ("torch", "transformers"):
         imported(name)
     from mgx_mlir.frontends.dims import DynamicDim
-    from mgx_mlir.text.graph import names_of_dims, onnx_of_model, rounded_blocks
+    from mgx_mlir.programs.program_ir import ProgramIR, set_distinct
+    from mgx_mlir.text.graph import KEEP, names_of_dims, onnx_of_model, rounded_blocks
     from mgx_mlir.text.probe import cache_shape
 
     model = made.model()
@@ -387,6 +388,9 @@ def _compiled(
         names = zip(names_of_dims(onnx), (form.batches, (1,), (1,), (form.rows,)), strict=True)
         sizes = {name: DynamicDim(0, None, n) for name, n in names}
     step = fixed(onnx, {"dim_params": sizes})
+    assert isinstance(step, ProgramIR)
+    with step.ctx:
+        set_distinct(step.main(), KEEP)
     del model, blocks, onnx
     program_key = None
     if options.target != "ref":  # numpy has no code to keep

@@ -11,6 +11,7 @@ from mgx_mlir.core.dynamic_dims import is_named
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import Pointwise, is_a
 from mgx_mlir.core.shapes import DYN, TensorType
+from mgx_mlir.dialects.migraphx.attention import ConcatPastPresent
 from mgx_mlir.dialects.migraphx.movement import Concat, Slice, slice_bounds
 from mgx_mlir.dialects.migraphx.views import ReshapeOp, Transpose
 from mgx_mlir.passes.analysis.view_chains import Dims
@@ -280,7 +281,8 @@ def find_transpose_slice(op: Slice, rw: Rewriter) -> Replacement:
     """slice(transpose(x)), ... -> slices along a new first axis of one transpose
 
     For equal pieces of a transposed tensor: their axis is split, and the axis of pieces transposed
-    to the front, so that each piece is contiguous and not copied.
+    to the front, so that each piece is contiguous and not copied. Not for new rows of a cache,
+    whose update reads them where they are.
     """
     view = defined_by(op.operands[0], Transpose)
     if view is None:
@@ -299,6 +301,8 @@ def find_transpose_slice(op: Slice, rw: Rewriter) -> Replacement:
         slices.append((user, part))
     if len(slices) < 2 or not _tiles([c for _, c in slices]):
         return no_match("the slices are not several equal pieces")
+    if any(is_a(r, ConcatPastPresent) for s, _ in slices for r in _live_users(s.results[0])):
+        return no_match("an update of a cache reads a slice")
     length = cut.high - cut.low
     rw.merge_location(view)
     axis = view.permutation[cut.axis]
