@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import multiprocessing
 import os
 import signal
@@ -16,7 +17,7 @@ import mgx_mlir
 from tests.support.models import parsed
 
 # a process that hangs is ended by a signal; a child does not inherit the alarm
-SECONDS = 100
+SECONDS = int(os.environ.get("MGX_TEST_ALARM", "100"))
 X = np.arange(70000, dtype=np.float32)
 _program: mgx_mlir.compiler.compiled.CompiledProgram
 
@@ -33,6 +34,12 @@ def check(found: mgx_mlir.compiler.compiled.CompiledProgram, want: np.ndarray) -
         assert_array_equal(found.run(x=X)[0], want)
 
 
+def limit_time() -> None:
+    """End this process by a signal after SECONDS; the stacks of all threads are printed first."""
+    faulthandler.register(signal.SIGALRM, all_threads=True, chain=True)
+    signal.alarm(SECONDS)
+
+
 def in_child(work: Callable[[], None]) -> None:
     """Do something in a forked child, which then ends as Python ends."""
     child = os.fork()
@@ -40,7 +47,7 @@ def in_child(work: Callable[[], None]) -> None:
         status = os.waitpid(child, 0)[1]
         assert status == 0, status
         return
-    signal.alarm(SECONDS)
+    limit_time()
     work()
     if threading.current_thread().name == "forker":
         os._exit(0)  # the end of a thread ends no process that has threads of a device
@@ -50,7 +57,7 @@ def in_child(work: Callable[[], None]) -> None:
 def start(threads: int) -> None:
     """Begin a child of multiprocessing."""
     global _program
-    signal.alarm(SECONDS)
+    limit_time()
     _program = program("Add", threads)
 
 
@@ -120,7 +127,7 @@ def amid_first_calls(threads: int) -> None:
     for op, want in [("Add", X + X), ("Mul", X * X)] * 2:
         child = os.fork()
         if not child:
-            signal.alarm(SECONDS)
+            limit_time()
             check(program(op, threads), want)
             os._exit(0)
         ended.append(os.waitpid(child, 0)[1])
@@ -134,5 +141,5 @@ CASES = {
 }
 
 if __name__ == "__main__":
-    signal.alarm(SECONDS)
+    limit_time()
     CASES[sys.argv[1]](int(sys.argv[2]))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -275,6 +277,55 @@ def test_a_full_cache_ends_an_answer() -> None:
         UsageError, match="no token; max_new_tokens expected an integer, 1 or more, got 0"
     ):
         Request([], 0)
+
+
+def test_threads_that_iterate_answers_share_steps() -> None:
+    """Each runs steps while the others wait, and none of them waits for another's end."""
+    many, gate = 40, threading.Barrier(3)
+
+    class Noted(Fake):
+        def decode(self, tokens: Sequence[Sequence[int]], starts: Sequence[int]) -> np.ndarray:
+            time.sleep(0.001)
+            return super().decode(tokens, starts)
+
+    def answered(seed: int) -> tuple[list[int], list[float]]:
+        request = Request([seed, 3, 5], many, Sampling(0.9 * (seed % 2), seed=seed))
+        gate.wait(30)
+        found, times = list[int](), list[float]()
+        for piece in e.submit(request):
+            found.append(piece.token)
+            times.append(time.monotonic())
+        assert found == alone(request)
+        return found, times
+
+    with Engine(Noted(), Letters) as e, ThreadPoolExecutor(3) as pool:
+        rows = list(pool.map(answered, range(3)))
+        assert e.steps < 2 * many
+        first = min(times[-1] for _, times in rows)
+        for _, times in rows:
+            assert sum(t < first for t in times) > many // 2
+
+
+def test_a_thread_goes_on_where_another_stops() -> None:
+    """An answer that its caller leaves does not hold up another's."""
+    left, begun = threading.Event(), threading.Event()
+    with engine() as e:
+        first = e.submit(Request([1], 30))
+
+        def take_two() -> None:
+            next(first)
+            begun.set()
+            next(first)
+            left.set()
+
+        caller = threading.Thread(target=take_two, daemon=True)
+        caller.start()
+        assert begun.wait(30)
+        second = e.submit(Request([2], 20))
+        assert [p.token for p in second] == alone(second.request)
+        assert left.wait(30)
+        caller.join()
+        assert [p.token for p in first] == alone(first.request)[2:]
 
 
 def test_a_queue_has_its_limit() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -60,31 +61,36 @@ def test_greedy_tokens_are_those_of_transformers(
     assert [[p.token for p in handle] for handle in together] == want
 
 
-def test_a_prompt_in_parts(loaded: text.TextModel) -> None:
+@pytest.fixture
+def decoder(folder: tuple[Path, Any], loaded: text.TextModel) -> Any:
+    """A decoder that no engine uses, which would know the rows of its slots."""
+    return text.load(folder[0], slots=3).decoder
+
+
+def test_a_prompt_in_parts(decoder: Any, loaded: text.TextModel) -> None:
     """Rows that are written without logits are those of one call, and so are the last logits."""
-    decoder, tokens = loaded.decoder, loaded.tokens("a lazy dog over the quick brown fox")
+    tokens = loaded.tokens("a lazy dog over the quick brown fox")
     decoder.write(0, tokens[:4], 0)
     parts = decoder.prefill(0, tokens[4:], 4)
     whole = decoder.prefill(1, tokens, 0)
     np.testing.assert_allclose(parts, whole, rtol=0, atol=1e-4)
-    for cache in decoder.held.caches.values():  # type: ignore[attr-defined]
+    for cache in decoder.held.caches.values():
         a, b = (cache[slot, :, : len(tokens)] for slot in (0, 1))
         np.testing.assert_allclose(a, b, rtol=0, atol=1e-4)
 
 
-def test_prompts_together(loaded: text.TextModel) -> None:
+def test_prompts_together(decoder: Any, loaded: text.TextModel) -> None:
     """Logits and rows are those of each alone, at several lengths and behind cached rows."""
-    decoder = loaded.decoder
-    tokens = [loaded.tokens(t) for t in ("a lazy dog over the", "the quick", "brown fox jumps")]
-    starts = [0, 0, 3]
-    decoder.write(4, tokens[0][:3], 0)
-    decoder.write(7, tokens[0][:3], 0)
-    found = decoder.prefill_together(2, tokens, starts)
-    for slot, row, start, logits in zip((2, 3, 4), tokens, starts, found, strict=True):
-        alone = decoder.prefill(7, row, start)
+    tokens = [loaded.tokens(t) for t in ("a lazy dog over the", "the quick")]
+    starts = [0, 3]
+    for slot in (1, 2):
+        decoder.write(slot, tokens[0][:3], 0)
+    found = decoder.prefill_together(0, tokens, starts)
+    for slot, row, start, logits in zip((0, 1), tokens, starts, found, strict=True):
+        alone = decoder.prefill(2, row, start)
         np.testing.assert_allclose(logits, alone, rtol=0, atol=1e-4)
-        for cache in decoder.held.caches.values():  # type: ignore[attr-defined]
-            a, b = (cache[i, :, : start + len(row)] for i in (slot, 7))
+        for cache in decoder.held.caches.values():
+            a, b = (cache[i, :, start : start + len(row)] for i in (slot, 2))
             np.testing.assert_allclose(a, b, rtol=0, atol=1e-4)
 
 
@@ -104,6 +110,25 @@ def test_drawn_tokens_are_the_same_in_a_batch(loaded: text.TextModel) -> None:
     alone = [[p.token for p in engine.submit(r)] for r in requests]
     together = [engine.submit(r) for r in requests]
     assert [[p.token for p in handle] for handle in together] == alone
+
+
+def test_threads_use_a_model_at_once(folder: tuple[Path, Any], loaded: text.TextModel) -> None:
+    """Greedy and drawn answers, texts and streams, from five threads: each as alone."""
+    kinds: list[dict[str, Any]] = [{}, {"temperature": 1.1, "seed": 4, "top_p": 0.9}]
+    asked = [(p, how) for p in PROMPTS for how in kinds]
+    want = [loaded.generate(p, max_new_tokens=40, **how) for p, how in asked]
+    other = text.load(folder[0], slots=2)  # shares weights and code with the first
+
+    def answer(i: int) -> list[str]:
+        model = (loaded, other)[i % 2]
+        return [
+            "".join(model.generate(p, max_new_tokens=40, stream=True, **how)) if i > 2 else
+            model.generate(p, max_new_tokens=40, **how)
+            for p, how in asked
+        ]  # fmt: skip
+
+    with ThreadPoolExecutor(5) as pool:
+        assert list(pool.map(answer, range(5))) == [want] * 5
 
 
 def test_scores_are_those_of_transformers(folder: tuple[Path, Any], loaded: text.TextModel) -> None:
