@@ -73,6 +73,28 @@ def test_a_lookup_finds_what_followed() -> None:
     assert Lookup().draft(0, [1], 4) == []
 
 
+def by_windows(tokens: list[int], most: int) -> list[int]:
+    """Tokens that followed the last three, or two, at their latest earlier occurrence."""
+    for size in (3, 2):
+        for end in range(len(tokens) - 1, size - 1, -1):
+            if tokens[end - size : end] == tokens[-size:]:
+                return tokens[end : end + most]
+    return []
+
+
+def test_a_lookup_follows_each_slot() -> None:
+    """Lists that grow, other lists, and shorter ones: as a search without a memory."""
+    rng, lookup = np.random.default_rng(2), Lookup()
+    rows = {slot: rng.integers(0, 4, 1 + slot).tolist() for slot in range(3)}
+    for _ in range(400):
+        slot = int(rng.integers(0, 3))
+        rows[slot] += rng.integers(0, 4, rng.integers(0, 4)).tolist()
+        if rng.random() < 0.1:
+            rows[slot] = rows[slot][: rng.integers(1, 9)]
+        assert lookup.draft(slot, rows[slot], 4) == by_windows(rows[slot], 4)
+    assert lookup.draft(5, (1, 2, 3, 1, 2), 2) == [3, 1]
+
+
 def test_a_draft_of_another_kind_is_refused() -> None:
     class Files:
         def __init__(self) -> None:
