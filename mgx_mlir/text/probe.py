@@ -65,8 +65,11 @@ def cache_shape(model: Any) -> tuple[int, int, int]:
         (a, b), *_ = ((f"{h} of {n}", f"{k} of {m}") for h, n in shapes.values()
                       for k, m in shapes.values() if (h, n) != (k, m))  # fmt: skip
         raise UnsupportedModel(f"layers have heads of several shapes: {a} elements, and {b}")
-    scale = float(free.abs().max())
-    if not torch.allclose(stated, free, rtol=0, atol=1e-4 * scale):
+    if free.isnan().any():
+        notes = ["a number of the config or of the weights is wrong"]
+        raise UnsupportedModel(f"{own} gives NaN for {_TOKENS} tokens", notes=notes)
+    stated, free = (x[free.isfinite()] for x in (stated, free))  # tokens may be ruled out
+    if not torch.allclose(stated, free, rtol=0, atol=1e-4 * float(free.abs().max())):
         raise UnsupportedModel(f"{own} numbers the positions of tokens otherwise than 0, 1, 2")
     return (layers, *shapes[0])
 

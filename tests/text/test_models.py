@@ -317,6 +317,16 @@ def test_families_that_caches_do_not_fit(
         text.load(tmp_path, "ref")
 
 
+def test_a_model_that_gives_nan(tmp_path: Path) -> None:
+    from mgx_mlir.text.probe import cache_shape
+
+    model = tiny.save(tmp_path)
+    assert cache_shape(model) == (2, 2, 16)
+    model.model.norm.weight.data[3] = torch.nan
+    with pytest.raises(UnsupportedModel, match="gives NaN for 4 tokens"):
+        cache_shape(model)
+
+
 def test_masks_that_are_a_window() -> None:
     from transformers import masking_utils as masks
 
