@@ -237,7 +237,7 @@ def load(
         decoder = made.decoder(_of_file(made, weights or dtype, how), slots, rows)
     else:
         is_gpu = how.target == "gpu"
-        if is_gpu:  # ProgramDecoder's values are valid by construction
+        if how.target != "ref":  # ProgramDecoder's values are valid by construction
             how = replace(how, trusts_values=True)
         form = _Form(
             weights, dtype, _long_context(made.config, rows), rows if is_gpu else None,

@@ -125,6 +125,8 @@ class LoweringContext(IndexBuilder, ABC):
         self.plan = KernelPlan()
         self.scope = Scope()
         self.kernels: list[KernelInfo] = []  # kernels of the function, in creation order
+        # results of ops that a kernel of an earlier op computes, too
+        self.made_before: dict[ir.Operation, ir.Value] = {}
         self._repacked: dict[Hashable, tuple[np.ndarray, np.ndarray]] = {}
         self._huge_pages = HugePages()
         self.filling = Filling()  # fills packed weights

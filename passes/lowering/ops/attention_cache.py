@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.ir import arith, ir
@@ -38,6 +38,7 @@ from mgx_mlir.passes.lowering.scalar import (
     widen,
 )
 from mgx_mlir.passes.lowering.views import reshape_tensor
+from mgx_mlir.rewrite.pattern import users
 
 
 @lowers(ConcatPastPresent)
@@ -60,7 +61,11 @@ def concat_past_present(
     if op.rows is None and e.updates_in_place(past):
         if e.options.target == "gpu":
             return _scattered(e, new_rows, seqlens, past, counts, own)
-        return _updated(e, _within(e, op, new_rows), seqlens, past, counts, own)
+        if op.operation not in e.made_before:
+            ops = _together(e, op)
+            made = _updated(e, [_update(e, o) for o in ops], seqlens, counts)
+            e.made_before.update(zip([o.operation for o in ops], made, strict=True))
+        return e.made_before.pop(op.operation)
     new_rows = new_rows.computed(e)
     x = new_rows.x
     isa = isa_of(e.options.arch) if e.has_vector_kernels(op.operation) else None
@@ -90,68 +95,116 @@ def concat_past_present(
     return index.from_positions(e, [*own[:2], longest, own[3]], t.dtype, body)
 
 
-def _within(e: LoweringContext, op: ConcatPastPresent, new_rows: NewRows) -> NewRows:
-    """Return the rows as heads of the tensor that they are a slice of, which no copy is made of."""
+@dataclass(frozen=True)
+class _Update:
+    """New rows of a cache {batch, heads, rows, size}, whose extents are `own`."""
+
+    new_rows: NewRows
+    past: ir.Value
+    own: Sequence[Extent]
+
+
+def _together(e: LoweringContext, op: ConcatPastPresent) -> list[ConcatPastPresent]:
+    """Return an op and others of the same new rows and places, which one kernel writes: values
+    beside keys.
+    """
+    source, found = _heads_of(op), [op]
+    for reader in users(source[0]) if source else ():
+        for use in users(reader.results[0]) if is_a(reader, Slice) else ():
+            other = use.opview
+            if not isinstance(other, ConcatPastPresent) or other in found:
+                continue
+            dims = [TensorType.of(o.past).dims for o in (op, other)]
+            same = other.seqlens_k == op.seqlens_k and other.rows_first == op.rows_first
+            same = same and dims[0][1:2] + dims[0][3:] == dims[1][1:2] + dims[1][3:]
+            same = same and TensorType.of(other.past).dtype is TensorType.of(op.past).dtype
+            given = [v for v in (other.past, other.cos, other.sin) if v is not None]
+            known = all(isinstance(v.owner, ir.Block) or v in e.scope.exprs for v in given)
+            if same and known and other.rows is None and _heads_of(other) == source:
+                found += [other] if e.updates_in_place(e.tensor(other.past)) else []
+    return found
+
+
+def _heads_of(op: ConcatPastPresent) -> tuple[ir.Value, ir.Block] | None:
+    """Return the tensor that rows are some heads of, and the op's block; None for other rows."""
     owner = op.input.owner
     if isinstance(owner, ir.Block) or not is_a(owner, Slice):
-        return new_rows
+        return None
     found, axis = cut_of(owner.opview), 2 if op.rows_first else 1
-    if found is None or found[0] != axis:
-        return new_rows
-    return replace(new_rows, x=e.tensor(owner.operands[0]), first=found[1])
+    return (owner.operands[0], op.operation.block) if found and found[0] == axis else None
+
+
+def _update(e: LoweringContext, op: ConcatPastPresent) -> _Update:
+    """Return the update of a cache, with rows in the tensor that they are heads of: no copy."""
+    angles = None if op.cos is None or op.sin is None else (e.tensor(op.cos), e.tensor(op.sin))
+    past, source = e.tensor(op.past), _heads_of(op)
+    x = e.tensor(op.input if source is None else source[0])
+    rows = NewRows(x, op.rows_first, angles)
+    if source is not None:
+        cut = cut_of(op.input.owner.opview)
+        rows = replace(rows, first=cut[1] if cut else 0)
+    return _Update(rows, past, e.extents(past))
 
 
 def _updated(
-    e: LoweringContext,
-    new_rows: NewRows,
-    seqlens: ir.Value,
-    past: ir.Value,
-    counts: TensorType,
-    own: Sequence[Extent],
-) -> ir.Value:
-    """Build a kernel that writes the new rows in place into the cache, a head at a time."""
-    dtype = dtypes.from_mlir(ir.RankedTensorType(past.type).element_type)
-    new, size = new_rows.extents(e), own[3]
-    if not isinstance(size, int):
-        new_rows = new_rows.computed(e)
-    angles = new_rows.angles or ()
+    e: LoweringContext, updates: Sequence[_Update], seqlens: ir.Value, counts: TensorType
+) -> list[ir.Value]:
+    """Build a kernel that writes the new rows in place into caches, a head of each at a time."""
+    first_of_all = updates[0]
+    dtype = dtypes.from_mlir(ir.RankedTensorType(first_of_all.past.type).element_type)
+    new, size = first_of_all.new_rows.extents(e), first_of_all.own[3]
+    rows = [u.new_rows if isinstance(size, int) else u.new_rows.computed(e) for u in updates]
+    tensors = [[r.x, *(r.angles or ())] for r in rows]
     # a dynamic size is written an element at a time
     lanes, columns = (size, 1) if isinstance(size, int) else (1, size)
 
     def body(k: WorkgroupBuilder) -> list[ResultTile]:
-        source, batch, head = k.inputs[0], k.index(k.at[0]), k.index(k.at[1])
-        taken = k.add(head, new_rows.first)
-        rows, longest = k.inner(new[2]), k.inner(own[2])
-        first = k.min(index.first_new_row(k, k.inputs[1], counts, batch, rows), longest)
+        at = 1
+        for number, (update, own) in enumerate(zip(updates, tensors, strict=True)):
+            written(k, number, replace(update, new_rows=rows[number]), k.inputs[at : at + len(own)])
+            at += len(own)
+        return []
+
+    def written(
+        k: WorkgroupBuilder, number: int, update: _Update, inputs: Sequence[ir.Value]
+    ) -> None:
+        batch, head = k.index(k.at[0]), k.index(k.at[1])
+        new_rows, taken = update.new_rows, k.add(head, update.new_rows.first)
+        count, longest = k.inner(new[2]), k.inner(update.own[2])
+        first = k.min(index.first_new_row(k, k.inputs[0], counts, batch, count), longest)
 
         def row(i: ir.Value, _: object) -> list[ir.Value]:
             def element(j: ir.Value, _: object) -> list[ir.Value]:
                 tile, column = k.empty((1, 1, 1, lanes), dtype), 0
-                parts = [k.read(source, new_rows.place(batch, taken, i, j), lanes)]
-                if angles:
-                    parts = _turned_row(k, new_rows, dtype, (batch, taken, i), lanes)
+                if new_rows.angles:
+                    parts = _turned_row(k, new_rows, inputs, dtype, (batch, taken, i), lanes)
+                else:
+                    parts = [k.read(inputs[0], new_rows.place(batch, taken, i, j), lanes)]
                 for part in parts:
                     tile = k.write(part, tile, [0, 0, 0, column])
                     column += ir.VectorType(part.type).shape[0] if lanes > 1 else 1
                 where = (batch, head, k.add(first, i), j)
-                k.store(ResultTile(tile, where, (1, 1, 1, lanes)), 0)
+                k.store(ResultTile(tile, where, (1, 1, 1, lanes)), number)
                 return []
 
             return k.loop(0, k.inner(columns), 1, [], element)
 
-        k.loop(0, k.min(rows, k.sub(longest, first)), 1, [], row)
-        return []
+        k.loop(0, k.min(count, k.sub(longest, first)), 1, [], row)
 
-    (made,) = dispatch(
-        [new_rows.x, seqlens, *angles], [(own, dtype)], [(own[0], 1), (own[1], 1)], body,
-        [own[2], own[3], new[2]], updated=[past],
-    )  # fmt: skip
-    return made
+    own = first_of_all.own
+    return dispatch(
+        [seqlens, *[t for each in tensors for t in each]],
+        [(u.own, dtype) for u in updates],
+        [(own[0], 1), (own[1], 1)],
+        body,
+        [*[u.own[2] for u in updates], own[3], new[2]],
+        updated=[u.past for u in updates],
+    )
 
 
 def _turned_row(
-    k: WorkgroupBuilder, new_rows: NewRows, dtype: dtypes.DType, at: tuple[Index, Index, Index],
-    size: int,
+    k: WorkgroupBuilder, new_rows: NewRows, inputs: Sequence[ir.Value], dtype: dtypes.DType,
+    at: tuple[Index, Index, Index], size: int,
 ) -> list[ir.Value]:  # fmt: skip
     """Return the halves of a row of a head, turned by the angles of its position."""
     batch, head, i = at
@@ -159,11 +212,11 @@ def _turned_row(
     b = StoredScalars(k, half, kind, kind)
 
     def read(number: int, where: Sequence[Index]) -> list[TypedScalar]:
-        found = [k.read(k.inputs[number], [*where, j], half) for j in (0, half)]
+        found = [k.read(inputs[number], [*where, j], half) for j in (0, half)]
         return [widened(k, TypedScalar(v, dtype), half) for v in found]
 
     low, high = read(0, new_rows.place(batch, head, i))
-    cos, sin = (read(number, [batch, 0, i]) for number in (2, 3))
+    cos, sin = (read(number, [batch, 0, i]) for number in (1, 2))
     made = (
         b.sub(b.mul(low, cos[0]), b.mul(high, sin[0])),
         b.add(b.mul(high, cos[1]), b.mul(low, sin[1])),
