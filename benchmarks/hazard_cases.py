@@ -185,4 +185,5 @@ CASES: dict[int, Way] = {
     49: Refused("exceeded stack allocation limit"),
     50: CRASHES,
     51: Refused("mismatch of result layout", "gfx942"),
+    52: Refused("failed to distribute", "gfx942"),
 }

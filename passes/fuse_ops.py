@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from mgx_mlir.core.ir import ir
 from mgx_mlir.passes.fuse_pointwise import form_kernels
-from mgx_mlir.passes.fusion.plan import ANCHOR_RULES
+from mgx_mlir.passes.fusion.plan import ANCHOR_RULES, Widths
 from mgx_mlir.rewrite.passes import Pass, option
 from mgx_mlir.rewrite.rewrite_trace import Rule
 
@@ -24,4 +24,4 @@ class FuseOps(Pass):
     max_inputs: int = option(24, "operands that a kernel may have")
 
     def run(self, module: ir.Operation) -> bool:
-        return form_kernels(module, self.rules, self.max_inputs)
+        return form_kernels(module, self.rules, Widths(self.max_inputs))

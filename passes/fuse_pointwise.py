@@ -11,7 +11,7 @@ from mgx_mlir.core.records import dataclass
 from mgx_mlir.passes.analysis.control_flow import CONTROL, host_arguments_of
 from mgx_mlir.passes.analysis.host_sizes import host_sizes
 from mgx_mlir.passes.fusion.build import KernelBuilder
-from mgx_mlir.passes.fusion.plan import POINTWISE_RULES, Grouping, never
+from mgx_mlir.passes.fusion.plan import POINTWISE_RULES, Grouping, Widths, never
 from mgx_mlir.passes.fusion.reshapes import move_reshapes, pointwise_reshape
 from mgx_mlir.programs.program_ir import functions
 from mgx_mlir.rewrite.passes import Pass, option
@@ -37,13 +37,13 @@ class FusePointwise(Pass):
         changed = False
         if self.rewrite_reshapes:
             changed = move_reshapes(module, self.patterns, self)
-        return form_kernels(module, self.rules, self.max_inputs) or changed
+        return form_kernels(module, self.rules, Widths(self.max_inputs)) or changed
 
 
 def form_kernels(
     module: ir.Operation,
     rules: Collection[Rule],
-    max_inputs: int,
+    most: Widths,
     is_anchor: Callable[[ir.Operation], bool] = never,
 ) -> bool:
     """Form the kernels that `rules` allow; return whether there are any.
@@ -54,14 +54,14 @@ def form_kernels(
     changed = False
     for function in list(functions(module)):
         for block in function.regions[0].blocks:
-            changed |= _form(block, enabled, max_inputs, host_sizes(block), is_anchor)
+            changed |= _form(block, enabled, most, host_sizes(block), is_anchor)
     return changed
 
 
 def _form(
     block: ir.Block,
     rules: frozenset[Rule],
-    max_inputs: int,
+    most: Widths,
     hostlike: set[ir.Value],
     is_anchor: Callable[[ir.Operation], bool],
 ) -> bool:
@@ -69,7 +69,7 @@ def _form(
 
     `hostlike`: the values from outside that are scalars of the host.
     """
-    grouping = Grouping(block, rules, max_inputs, hostlike, is_anchor)
+    grouping = Grouping(block, rules, most, hostlike, is_anchor)
     changed = grouping.run()
     if changed:
         KernelBuilder(grouping).run()
@@ -77,5 +77,5 @@ def _form(
         if is_a(op, CONTROL):
             for inner, arguments in host_arguments_of(op, grouping.hostlike.__contains__):
                 inside = grouping.hostlike | arguments
-                changed |= _form(inner, rules, max_inputs, inside, is_anchor)
+                changed |= _form(inner, rules, most, inside, is_anchor)
     return changed

@@ -9,8 +9,10 @@ from mgx_mlir.core.ir import ir
 from mgx_mlir.passes.fuse_pointwise import form_kernels
 from mgx_mlir.passes.fusion.plan import (
     ANCHOR_RULES,
+    MAX_BUFFERS,
     POINTWISE_RULES,
     REDUCE_RULES,
+    Widths,
     is_8_bit_product,
     is_computed_or_weighted,
     is_weighted,
@@ -30,6 +32,7 @@ class FusePointwiseReduce(Pass):
 
     name: ClassVar[str] = "fuse_pointwise_reduce"
     max_inputs: int = option(24, "operands that a kernel may have")
+    max_buffers: int = option(MAX_BUFFERS, "operands and results that a kernel may have")
     quantized: bool = option(False, "8-bit matmuls and convolutions fuse their epilogues too")
     weighted: bool = option(False, "8-bit ones with constant weights do")
     computed: bool = option(False, "with `weighted`: and 8-bit dots of two computed operands")
@@ -43,4 +46,6 @@ class FusePointwiseReduce(Pass):
         more = is_8_bit_product if self.quantized else is_weighted if self.weighted else never
         if self.weighted and self.computed:
             more = is_computed_or_weighted
-        return form_kernels(module, rules, self.max_inputs, more) or changed
+        return (
+            form_kernels(module, rules, Widths(self.max_inputs, self.max_buffers), more) or changed
+        )

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from mgx_mlir.core.ir import ir
 from mgx_mlir.passes.fuse_pointwise import form_kernels
-from mgx_mlir.passes.fusion.plan import POINTWISE_RULES, REDUCE_RULES
+from mgx_mlir.passes.fusion.plan import POINTWISE_RULES, REDUCE_RULES, Widths
 from mgx_mlir.passes.fusion.reshapes import move_reshapes, reduce_reshape
 from mgx_mlir.rewrite.passes import Pass, option
 from mgx_mlir.rewrite.pattern import Pattern
@@ -33,4 +33,4 @@ class FuseReduce(Pass):
         if self.rewrite_reshapes:
             changed = move_reshapes(module, self.patterns, self)
         rules = (*POINTWISE_RULES, *self.rules)
-        return form_kernels(module, rules, self.max_inputs) or changed
+        return form_kernels(module, rules, Widths(self.max_inputs)) or changed

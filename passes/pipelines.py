@@ -189,8 +189,9 @@ def gpu(o: PipelineOptions) -> tuple[str, ...]:
         # each fused op becomes one dispatch, also 8-bit matmuls with their epilogues
         "eliminate_common_subexpression",
         "dead_code_elimination",
-        _step("fuse_concat", when=o.fuse, dynamic=True),
-        _step("fuse_pointwise_reduce", when=o.fuse, quantized=True),
+        # IREE's devices for HIP and CUDA bind 16 buffers to a kernel at most
+        _step("fuse_concat", when=o.fuse, dynamic=True, max_inputs=15),
+        _step("fuse_pointwise_reduce", when=o.fuse, quantized=True, max_buffers=16),
         "dead_code_elimination",
         "forget_dynamic_dims",
         "dead_code_elimination",

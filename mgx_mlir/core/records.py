@@ -69,7 +69,7 @@ class _Made:
         `dataclasses` writes it to a class without `__init__` only, so another class lends it.
         """
         cls = self._cls
-        fields: dict[str, Any] = cast(Any, cls).__dataclass_fields__
+        fields = {field.name: field for field in dataclasses.fields(cast(Any, cls))}
         names = {name: getattr(cls, name) for name in ("__module__", "__doc__")}
         if hasattr(cls, "__post_init__"):
             names["__post_init__"] = None
@@ -101,11 +101,17 @@ class _Made:
         return __setstate__
 
 
+def _has_arguments_alone(cls: type) -> bool:
+    """Return whether a class has arguments of `__init__` that are no fields."""
+    notes = (note for c in cls.__mro__ for note in getattr(c, "__annotations__", {}).values())
+    return any("InitVar" in str(note) for note in notes)
+
+
 def _dataclass(cls: type[T] | None = None, /, **options: Any) -> Any:
     """Do what `dataclasses.dataclass` does, at the first use of the class."""
     if cls is None:
         return functools.partial(_dataclass, **options)
-    if "__init__" in vars(cls):
+    if "__init__" in vars(cls) or _has_arguments_alone(cls):
         return dataclasses.dataclass(**options)(cls)
     _Made(cls, options)
     return cls

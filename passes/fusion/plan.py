@@ -146,6 +146,14 @@ class PlannedKernel:
         return tuple(1 if i in axes else d for i, d in enumerate(self.dims))
 
 
+@dataclass(frozen=True)
+class Widths:
+    """Limits of a kernel's tensors: its inputs, and its inputs and results together."""
+
+    inputs: int
+    buffers: int = MAX_BUFFERS
+
+
 class Grouping:
     """The grouping of one block."""
 
@@ -153,11 +161,11 @@ class Grouping:
         self,
         block: ir.Block,
         rules: Collection[Rule],
-        max_inputs: int,
+        most: Widths,
         hostlike: set[ir.Value],
         is_anchor: Callable[[ir.Operation], bool],
     ) -> None:
-        self.rules, self.max_inputs, self.is_anchor = rules, max_inputs, is_anchor
+        self.rules, self.most, self.is_anchor = rules, most, is_anchor
         self.ops = [view.operation for view in block.operations]
         self.index: dict[ir.Value, int] = {
             r: i for i, op in enumerate(self.ops) for r in op.results
@@ -492,8 +500,8 @@ class Grouping:
         """Say whether a kernel has too many operands and results, or too many ops."""
         inputs = len(k.inputs)
         return (
-            inputs > self.max_inputs
-            or inputs + len(k.results) > MAX_BUFFERS
+            inputs > self.most.inputs
+            or inputs + len(k.results) > self.most.buffers
             or len(k.members) > MAX_OPS
             or self.dynamic_extents(k) > MAX_EXTENTS
         )

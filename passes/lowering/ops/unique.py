@@ -16,10 +16,11 @@ from mgx_mlir.dialects.migraphx.selection import Unique
 from mgx_mlir.passes.lowering import index
 from mgx_mlir.passes.lowering.context import LoweringContext
 from mgx_mlir.passes.lowering.expr import Extent
+from mgx_mlir.passes.lowering.gpu import scans
 from mgx_mlir.passes.lowering.ops.reduce import reduce_tensor
 from mgx_mlir.passes.lowering.ops.sort import sort_keys
 from mgx_mlir.passes.lowering.registry import lowers
-from mgx_mlir.passes.lowering.scalar import ArithScalars, TypedScalar
+from mgx_mlir.passes.lowering.scalar import ArithScalars, TypedScalar, constant
 from mgx_mlir.passes.lowering.views import reshape_tensor
 
 _INT = dtypes.INT64
@@ -159,7 +160,17 @@ def _reduce(
     def one(where: Sequence[ir.Value], j: ir.Value, total: ir.Value) -> ir.Value:
         return step(TypedScalar(total, _INT), where[0], j).value
 
-    return index.reduced(e, [count], n, _INT, start, one)
+    if e.options.target != "gpu":
+        return index.reduced(e, [count], n, _INT, start, one)
+
+    # IREE does not distribute a reduction of elements at computed indices (hazard 52)
+    def alone(where: list[ir.Value]) -> ir.Value:
+        def each(j: ir.Value, inside: ir.Value, total: ir.Value) -> ir.Value:
+            return arith.SelectOp(inside, one(where, j, total), total).result
+
+        return scans.folded(e, 0, n, constant(start, _INT).value, each)
+
+    return index.from_positions_alone(e, [count], _INT, alone)
 
 
 def _count(
