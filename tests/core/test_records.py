@@ -182,7 +182,7 @@ def test_arguments_that_are_no_fields_are_taken() -> None:
 
 @pytest.mark.parametrize("name", sorted(PASS_NAMES))
 def test_passes_take_their_fields_alone(name: str) -> None:
-    """Their base class has class variables, of a module that imports ClassVar."""
+    """The base class of passes has class variables, of a module that imports ClassVar."""
     cls = PASSES[name]
     made = [f.name for f in fields(cls) if f.init]
     assert list(inspect.signature(cls).parameters) == made
