@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import math
 import mmap
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -23,20 +24,25 @@ def huge_empty(nbytes: int) -> np.ndarray:
         return np.empty(nbytes, np.uint8)
     # slack for the alignment is never touched; shared memory has small pages
     held = mmap.mmap(-1, nbytes + PAGE, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    with contextlib.suppress(OSError):  # a kernel without large pages: small ones work too
-        held.madvise(mmap.MADV_HUGEPAGE)
     raw = np.frombuffer(held, np.uint8)
     start = -raw.ctypes.data % PAGE
+    # a large page for the last bytes would be resident as a whole
+    whole = nbytes - nbytes % PAGE
+    with contextlib.suppress(OSError):  # a kernel without large pages: small ones work too
+        held.madvise(mmap.MADV_HUGEPAGE, start, whole)
     return raw[start : start + nbytes]
 
 
 class HugePages:
     """An allocator that puts arrays one after the other in large pages; they are freed with
     their last array.
+
+    sizes: bytes of each array, where they are known: these take no more memory than that.
     """
 
-    def __init__(self) -> None:
-        self._left = np.empty(0, np.uint8)
+    def __init__(self, sizes: Iterable[int] = ()) -> None:
+        known = sum(map(_room, sizes))
+        self._left = huge_empty(known) if known else np.empty(0, np.uint8)
 
     def placed(self, array: np.ndarray) -> np.ndarray:
         """Return a copy of an array in large pages."""
@@ -49,10 +55,15 @@ class HugePages:
         return self._empty(math.prod(shape) * dtype.itemsize).view(dtype).reshape(shape)
 
     def _empty(self, nbytes: int) -> np.ndarray:
-        room = -(-nbytes // _APART) * _APART
+        room = _room(nbytes)
         if room > self._left.nbytes:
             if room >= _CHUNK // 2:
                 return huge_empty(nbytes)
             self._left = huge_empty(_CHUNK)
         found, self._left = self._left[:nbytes], self._left[room:]
         return found
+
+
+def _room(nbytes: int) -> int:
+    """Return the bytes of an array and of the gap behind it."""
+    return -(-nbytes // _APART) * _APART

@@ -118,11 +118,6 @@ def hash_file(path: Path) -> str:
         raise _unreadable(path, e) from e
 
 
-def program_key(files: Iterable[str], options: Mapping[str, Any], kept: Path | None = None) -> str:
-    """Return the key of a program; `kept` is the folder that may cache the toolchain's digest."""
-    return digest(toolchain(kept), json.dumps(dict(options), sort_keys=True), *files)
-
-
 def _identity(path: Path) -> list[int]:
     return list(identity(path.stat()))
 
@@ -361,8 +356,12 @@ class Cache:
 
     def program_key(self, files: Iterable[str], options: Mapping[str, Any]) -> str:
         """Return the key of a program: digests of the model's files, all options as JSON values."""
-        kept = self.root / "files" if self.standing == "own" else None
-        return program_key(files, options, kept)
+        return digest(toolchain(self.memos), json.dumps(dict(options), sort_keys=True), *files)
+
+    @property
+    def memos(self) -> Path | None:
+        """Return the folder of digests of files; None where none may be written."""
+        return self.root / "files" if self.standing == "own" else None
 
     def get_program(self, key: str) -> CachedProgram | None:
         """Return a program by its program key; None when any part of it is missing."""

@@ -14,7 +14,8 @@ import importlib.machinery
 import json
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from mgx_mlir.core import plugins
@@ -27,6 +28,7 @@ PACKAGES = (
     "mgx-mlir", "torch-mlir", "iree-base-compiler", "iree-base-runtime", "onnx", "numpy",
     "ml_dtypes",
 )  # fmt: skip
+TRACERS = ("torch", "transformers", "onnxscript")  # packages that a checkpoint's graph is made by
 _METADATA = (".dist-info", ".egg-info")
 _STATED = ("METADATA", "PKG-INFO", "entry_points.txt")  # files of a package that are read
 
@@ -35,39 +37,64 @@ class _Young(Exception):
     """A file was changed so recently that its next change may keep its times."""
 
 
-@functools.cache
+@dataclass(frozen=True)
+class _Facts:
+    """The digest, and the versions of `TRACERS`."""
+
+    digest: str
+    versions: Sequence[str]
+
+
 def toolchain(kept: Path | None = None) -> str:
     """Return the digest; `kept` is a folder that caches it."""
+    return facts(kept).digest
+
+
+def tracers(kept: Path | None = None) -> list[str]:
+    """Return the names and versions of `TRACERS`; `kept` as for `toolchain`."""
+    return list(facts(kept).versions)
+
+
+@functools.cache
+def facts(kept: Path | None) -> _Facts:
+    """Return both; `kept` as for `toolchain`."""
     state = None if kept is None else _state()
     if kept is None or state is None:
-        return _digest()
+        return _read()
     name, now = state
     memo = kept / name
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
         row = json.loads(read_own(memo))
         if row["identity"] == now:
-            return str(row["digest"])
-    found = _digest()
+            return _Facts(str(row["digest"]), tuple(map(str, row["tracers"])))
+    found = _read()
     if not plugins.all_plugins() and _state() == state:
         with contextlib.suppress(OSError):
-            write_own(memo, json.dumps({"identity": now, "digest": found}).encode())
+            row = {"identity": now, "digest": found.digest, "tracers": found.versions}
+            write_own(memo, json.dumps(row).encode())
     return found
 
 
-def _digest() -> str:
-    from importlib.metadata import PackageNotFoundError, version  # slow to load
-
-    facts: list[str] = []
-    for package in PACKAGES:
-        try:
-            facts.append(f"{package}={version(package)}")
-        except PackageNotFoundError:
-            facts.append(f"{package}=none")
+def _read() -> _Facts:
+    found = _versions(PACKAGES)
     for path in _sources():
         with open(path, "rb") as f:
             content = hashlib.blake2b(f.read()).hexdigest()
-        facts.append(f"{os.path.relpath(path, SOURCES).replace(os.sep, '/')} {content}")
-    return digest(*sorted(facts), *plugins.facts())
+        found.append(f"{os.path.relpath(path, SOURCES).replace(os.sep, '/')} {content}")
+    return _Facts(digest(*sorted(found), *plugins.facts()), tuple(_versions(TRACERS)))
+
+
+def _versions(packages: Iterable[str]) -> list[str]:
+    """Return packages with their versions."""
+    from importlib.metadata import PackageNotFoundError, version  # 2.6 MB, and slow to load
+
+    found: list[str] = []
+    for package in packages:
+        try:
+            found.append(f"{package}={version(package)}")
+        except PackageNotFoundError:
+            found.append(f"{package}=none")
+    return found
 
 
 def _sources() -> Iterator[str]:

@@ -6,13 +6,13 @@ import os
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 
 from mgx_mlir.core.errors import FileError, UsageError
+from mgx_mlir.core.freed_memory import give_back
 from mgx_mlir.text.beams import Beams
 from mgx_mlir.text.checkpoint import Checkpoint, checkpoint_of
 from mgx_mlir.text.drafts import Drafter, DraftModel, Lookup
@@ -247,6 +247,7 @@ def load(
         program, shape = cached(key, how) or _compiled(made, form, how, key)
         decoder = ProgramDecoder(program, shape, slots, rows)
     ends = _stop_tokens(made, tokenizer)
+    give_back()  # parts of tokenizer.json, and what a compile has freed
     return TextModel(tokenizer, decoder, made.config, ends, drafter)
 
 
@@ -337,24 +338,17 @@ def _key(made: Checkpoint, form: _Form, how: CompileOptions) -> str | None:
     """Return the cache key of a checkpoint's compiled program; None without a cache."""
     from mgx_mlir.targets.cache import default_cache
     from mgx_mlir.targets.flags import host_cpu
+    from mgx_mlir.targets.toolchain import tracers
 
     store = default_cache() if how.cache else None
     if store is None:
         return None
-    versions = [f"{name} {_version(name)}" for name in ("torch", "transformers", "onnxscript")]
-    files = [store.file_digest(f) for f in made.files()] + versions
+    files = [store.file_digest(f) for f in made.files()] + tracers(store.memos)
     try:
         row = {"host": host_cpu(), **asdict(form), **how.key()}
     except TypeError:  # an option without a text form
         return None
     return store.program_key(files, row)
-
-
-def _version(name: str) -> str:
-    try:
-        return metadata.version(name)
-    except metadata.PackageNotFoundError:
-        return "-"
 
 
 def _compiled(

@@ -212,8 +212,9 @@ def _in_large_pages(key: str, arrays: Mapping[str, NDArray[Any]]) -> dict[str, N
     A step reads all weights: docs/quantization.md. No array of the file's mapping stays, whose
     pages would be held beside the copies.
     """
-    pages, found = HugePages(), dict[str, NDArray[Any]]()
+    found = dict[str, NDArray[Any]]()
     with interrupts.waiting(_HELD_LOCK):
+        pages = HugePages(a.nbytes for n, a in arrays.items() if _HELD.get((key, n)) is None)
         for name, array in arrays.items():
             held = _HELD.get((key, name))
             if held is None:

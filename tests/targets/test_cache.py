@@ -18,7 +18,7 @@ from mgx_mlir.core.errors import FileError, UsageError
 from mgx_mlir.core.literals import is_aligned
 from mgx_mlir.targets import cache as cache_file
 from mgx_mlir.targets import locks
-from mgx_mlir.targets.cache import Cache, default_cache, digest, parse_size, program_key
+from mgx_mlir.targets.cache import Cache, default_cache, digest, parse_size
 from mgx_mlir.targets.container import Container, write_container
 from tests.targets.modules import add
 
@@ -244,16 +244,16 @@ def test_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert (parse_size("10G"), parse_size("500 mb"), parse_size("7")) == (10**10, 5 * 10**8, 7)
 
 
-def test_digests_keep_parts_apart() -> None:
+def test_digests_keep_parts_apart(cache: Cache) -> None:
     assert digest("ab", "c") != digest("a", "bc")
     assert digest(b"a") == digest("a")
     a = np.arange(6).reshape(2, 3)
     assert digest(a) == digest(a.copy())
     assert digest(a.T) == digest(np.ascontiguousarray(a.T)) != digest(a)
     assert digest(np.zeros((0, 3))) == digest(b"")
-    assert program_key(["f"], {"a": 1, "b": 2}) == program_key(["f"], {"b": 2, "a": 1})
-    assert program_key(["f"], {"a": 1}) != program_key(["f"], {"a": 2})
-    assert program_key(["f"], {}) != program_key(["g"], {})
+    assert cache.program_key(["f"], {"a": 1, "b": 2}) == cache.program_key(["f"], {"b": 2, "a": 1})
+    assert cache.program_key(["f"], {"a": 1}) != cache.program_key(["f"], {"a": 2})
+    assert cache.program_key(["f"], {}) != cache.program_key(["g"], {})
 
 
 def test_file_digests_are_remembered_and_never_stale(

@@ -20,9 +20,9 @@ from mgx_mlir.targets.toolchain import toolchain
 def own_state(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """No digest is kept in the process, and no file counts as young unless a test says so."""
     monkeypatch.setattr(file, "is_young", lambda _: False)
-    toolchain.cache_clear()
+    file.facts.cache_clear()
     yield
-    toolchain.cache_clear()
+    file.facts.cache_clear()
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def again(kept: Path | None = None) -> str:
-    toolchain.cache_clear()
+    file.facts.cache_clear()
     return toolchain(kept)
 
 
@@ -61,13 +61,25 @@ def test_the_memo_spares_reading(
 ) -> None:
     whole = again()
     assert again(tmp_path / "kept") == whole
-    monkeypatch.setattr(file, "_digest", lambda: pytest.fail("all sources were read"))
+    monkeypatch.setattr(file, "_read", lambda: pytest.fail("all sources were read"))
     assert again(tmp_path / "kept") == whole
     times = (sources / "a.py").stat()
     (sources / "a.py").write_text("x = 2")
     os.utime(sources / "a.py", ns=(times.st_atime_ns, times.st_mtime_ns))  # times of a copy
     with pytest.raises(pytest.fail.Exception):
         again(tmp_path / "kept")
+
+
+def test_versions_of_packages_that_trace_are_kept_too(
+    sources: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A load of a text model has them in its key, and importlib.metadata takes 2.6 MB."""
+    again(tmp_path / "kept")
+    file.facts.cache_clear()
+    monkeypatch.setattr(file, "_read", lambda: pytest.fail("all sources were read"))
+    found = file.tracers(tmp_path / "kept")
+    assert [row.partition("=")[0] for row in found] == list(file.TRACERS)
+    assert all(row.partition("=")[2] for row in found)
 
 
 def test_a_young_source_is_not_believed(

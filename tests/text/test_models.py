@@ -46,6 +46,25 @@ def request(tokens: list[int], count: int, **more: Any) -> text.Request:
     return text.Request(tokens, count, stop_tokens=frozenset(), **more)
 
 
+@pytest.mark.parametrize("weights", [None, "int8", "bf16"])
+def test_tied_embeddings_are_stored_once(weights: Any, tmp_path: Path) -> None:
+    """The lookup reads what the matmul of the logits multiplies, in its layout."""
+    rows = 2400
+    model = tiny.save(tmp_path, tie_word_embeddings=True, vocab_size=rows, num_hidden_layers=1)
+    loaded = text.load(tmp_path, weights=weights, slots=1)
+    held = [a.nbytes for a in loaded.decoder.program.params.values()]  # type: ignore[attr-defined]
+    numbers = rows * 64 * {None: 4, "int8": 1, "bf16": 2}[weights]
+    scales = rows * 2 * 4 if weights == "int8" else 0
+    layers = 2 * sum(p.numel() for n, p in model.named_parameters() if "layers" in n) * 4
+    [largest] = [n for n in held if n >= numbers]
+    assert largest < 1.05 * numbers
+    assert sum(held) < 1.05 * numbers + 2 * scales + layers
+    if weights is None:
+        prompt = [5, 1700, 2399, 40]
+        got = [p.token for p in loaded.engine().submit(request(prompt, 20))]
+        assert got == greedy(model, prompt, 20)
+
+
 def test_greedy_tokens_are_those_of_transformers(
     folder: tuple[Path, Any], loaded: text.TextModel
 ) -> None:
