@@ -308,13 +308,19 @@ class Engine:
         free = [i for i, slot in enumerate(self._slots) if slot.running is None]
         best = max(range(len(common)), key=common.__getitem__)
         own = max(free, key=lambda i: (common[i], -self._slots[i].used))
-        if common[own] < common[best] or len(self._slots[own].tokens) > 2 * common[own]:
+        slot = source = self._slots[own]
+        if common[own] < common[best] or len(slot.tokens) > 2 * common[own]:
             # rows of an active answer, or of a chat that may continue, are copied
             own = self._free()
-            if own != best:
-                self._slots[own].tokens = []  # until all rows are copied
-                self.decoder.copy(best, own, common[best])
-        slot = self._slots[own]
+            slot, source = self._slots[own], self._slots[best]
+            if slot is not source:
+                slot.tokens = []  # until all rows are copied
+        # where it will decode: rows of a whole prompt would be moved, and be held twice
+        place = self._decoding + len(self._filling)
+        self._swap(own, place)
+        if slot is not source:
+            held = next(i for i, other in enumerate(self._slots) if other is source)
+            self.decoder.copy(held, place, common[best])
         slot.tokens, slot.running, slot.used = prompt[: common[best]], running, self._clock
         return common[best]
 

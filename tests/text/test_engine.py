@@ -365,3 +365,25 @@ def test_who_submits_or_cancels_does_not_wait_for_a_step() -> None:
         assert len(list(others[0])) == 1
         assert first.finish_reason == "cancelled"
         assert told
+
+
+def test_a_prompt_is_computed_where_its_answer_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows that are moved are those of earlier, short answers; a prompt's are held once."""
+    moved: list[int] = []
+    swap = Fake.swap
+
+    def seen(self: Fake, a: int, b: int, rows: int) -> None:
+        moved.append(rows)
+        swap(self, a, b, rows)
+
+    monkeypatch.setattr(Fake, "swap", seen)
+    with Engine(Fake(), Letters, chunk=8) as e:
+        short = [list(e.submit(Request([i, 1], 2))) for i in (3, 4)]
+        long = Request([5, *range(8, 38)], 3)
+        alone = [p.token for p in e.submit(long)]
+        assert max(moved) <= 4
+        handles = [e.submit(Request([6, 2], 9)), e.submit(long)]
+        assert [p.token for p in handles[1]] == alone
+        list(handles[0])
+    assert len(short) == 2
+    assert (e.decoder.cache[0, :3] >= 0).all()
