@@ -10,6 +10,7 @@ import contextlib
 import math
 import mmap
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 
@@ -31,6 +32,19 @@ def huge_empty(nbytes: int) -> np.ndarray:
     with contextlib.suppress(OSError):  # a kernel without large pages: small ones work too
         held.madvise(mmap.MADV_HUGEPAGE, start, whole)
     return raw[start : start + nbytes]
+
+
+def release_pages(array: np.ndarray) -> None:
+    """Release the pages of the file's mapping that an array lies in; reading maps them again."""
+    found: Any = array
+    while isinstance(found, np.ndarray):
+        found = found.base
+    held = getattr(found, "obj", found)
+    if not isinstance(held, mmap.mmap) or not hasattr(mmap, "MADV_DONTNEED"):
+        return
+    begin = array.ctypes.data - np.frombuffer(held, np.uint8).ctypes.data
+    start = begin - begin % mmap.PAGESIZE
+    held.madvise(mmap.MADV_DONTNEED, start, begin + array.nbytes - start)
 
 
 class HugePages:

@@ -315,7 +315,7 @@ class Engine:
             slot, source = self._slots[own], self._slots[best]
             if slot is not source:
                 slot.tokens = []  # until all rows are copied
-        # where it will decode: rows of a whole prompt would be moved, and be held twice
+        # the slot where it will decode: later, rows of a whole prompt would be moved
         place = self._decoding + len(self._filling)
         self._swap(own, place)
         if slot is not source:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from mgx_mlir.core import dtypes, forks, interrupts
 from mgx_mlir.core.errors import FileError
-from mgx_mlir.core.huge_pages import HugePages
+from mgx_mlir.core.huge_pages import HugePages, release_pages
 from mgx_mlir.core.literals import aligned_empty
 from mgx_mlir.text.slots import HostSlots, SlotDecoder, side_by_side, slots_of
 
@@ -209,8 +209,8 @@ def cached(key: str | None, options: CompileOptions) -> tuple[CompiledProgram, C
 def _in_large_pages(key: str, arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
     """Return copies of a program's weights, which other programs of its key use, too.
 
-    A step reads all weights: docs/quantization.md. No array of the file's mapping stays, whose
-    pages would be held beside the copies.
+    A step reads all weights: docs/quantization.md. No array of the file's mapping stays, and its
+    pages are released one array after the other: they would be held beside the copies.
     """
     found = dict[str, NDArray[Any]]()
     with interrupts.waiting(_HELD_LOCK):
@@ -219,6 +219,7 @@ def _in_large_pages(key: str, arrays: Mapping[str, NDArray[Any]]) -> dict[str, N
             held = _HELD.get((key, name))
             if held is None:
                 held = _HELD[key, name] = pages.placed(array)
+                release_pages(array)
             found[name] = held
     return found
 

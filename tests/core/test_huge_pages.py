@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import mmap
+import re
 import weakref
 from pathlib import Path
 
@@ -10,7 +12,7 @@ import numpy as np
 
 import mgx_mlir as migraphx
 from mgx_mlir.core.files import read_with_status
-from mgx_mlir.core.huge_pages import PAGE, HugePages, huge_empty
+from mgx_mlir.core.huge_pages import PAGE, HugePages, huge_empty, release_pages
 
 
 def test_arrays_are_copied_behind_each_other() -> None:
@@ -45,6 +47,31 @@ def test_memory_goes_with_the_last_array() -> None:
     del array
     gc.collect()
     assert gone() is None
+
+
+def _resident(path: Path) -> int:
+    """KB of a file that are mapped here, and resident."""
+    text = Path("/proc/self/smaps").read_text()
+    return sum(
+        int(n) for n in re.findall(rf"{re.escape(str(path))}\n.*\n.*\n.*\nRss:\s+(\d+)", text)
+    )
+
+
+def test_pages_of_a_mapped_file_are_given_back(tmp_path: Path) -> None:
+    data = np.random.default_rng(1).integers(0, 99, 1 << 20, np.int32)
+    path = tmp_path / "bytes"
+    path.write_bytes(data.tobytes())
+    with path.open("rb") as f:
+        whole = np.frombuffer(mmap.mmap(f.fileno(), 0, access=mmap.ACCESS_READ), np.uint8)
+    part = whole[64:].view(np.int32).reshape(-1, 16)
+    assert part.sum() == data[16:].sum()
+    before = _resident(path)
+    release_pages(part)
+    after = _resident(path)
+    np.testing.assert_array_equal(part.reshape(-1), data[16:])
+    assert before >= 4 << 10
+    assert after < 1 << 10
+    release_pages(data)  # no file has it
 
 
 def test_a_file_is_read_to_large_pages(tmp_path: Path) -> None:

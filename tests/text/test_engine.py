@@ -386,4 +386,6 @@ def test_a_prompt_is_computed_where_its_answer_is(monkeypatch: pytest.MonkeyPatc
         assert [p.token for p in handles[1]] == alone
         list(handles[0])
     assert len(short) == 2
-    assert (e.decoder.cache[0, :3] >= 0).all()
+    decoder = e.decoder
+    assert isinstance(decoder, Fake)
+    assert (decoder.cache[0, :3] >= 0).all()
