@@ -56,8 +56,9 @@ def test_the_entry_point_names_a_function_that_is_there() -> None:
 
 
 def test_nothing_imports_torch_but_what_traces_its_modules() -> None:
-    """mgx_mlir/text loads its module of torch where a checkpoint is traced, and not before."""
-    traces = [HERE / "__init__.py", ROOT / "mgx_mlir/torch.py", ROOT / "mgx_mlir/text/graph.py"]
+    """mgx_mlir/text loads its modules of torch where a checkpoint is traced, and not before."""
+    text = [ROOT / f"mgx_mlir/text/{name}.py" for name in ("graph", "probe")]
+    traces = [HERE / "__init__.py", ROOT / "mgx_mlir/torch.py", *text]
     assert all(path.exists() for path in traces)
     found: list[str] = []
     for folder in ("mgx_mlir", "dialects", "passes"):
