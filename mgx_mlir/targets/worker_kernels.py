@@ -187,21 +187,17 @@ def _bytes_of(ir: Any, kind: Any) -> Any | None:
 
 
 def _store_bytes(ir: Any, function: Any) -> None:
-    """Load and store tensors of i1 as bytes, which they are in memory: IREE's own phase that
-    does so comes after kernels are taken out.
-    """
-    loads = [f"iree_tensor_ext.dispatch.tensor.{name}" for name in ("load", "store")]
-    for op in walk(ir, function, [*loads, "hal.interface.binding.subspan"]):
-        if op.name.endswith("store"):
-            wide = _bytes_of(ir, op.operands[0].type)
-            if wide is not None:
-                with ir.InsertionPoint(op):
-                    made = _op(ir, "arith.extui", [wide], [op.operands[0]])
-                op.operands[0] = made.results[0]
-            continue
-        value = op.results[0]
+    """Load and store tensors of i1 as bytes: IREE's own phase that does so comes later."""
+    names = [f"iree_tensor_ext.dispatch.tensor.{name}" for name in ("load", "store")]
+    for op in walk(ir, function, [*names, "hal.interface.binding.subspan"]):
+        is_store = op.name.endswith("store")
+        value = op.operands[0] if is_store else op.results[0]
         narrow, wide = value.type, _bytes_of(ir, value.type)
         if wide is None:
+            continue
+        if is_store:
+            with ir.InsertionPoint(op):
+                op.operands[0] = _op(ir, "arith.extui", [wide], [value]).results[0]
             continue
         value.set_type(wide)
         if op.name.endswith("load"):
