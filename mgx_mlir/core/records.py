@@ -69,11 +69,16 @@ class _Made:
         `dataclasses` writes it to a class without `__init__` only, so another class lends it.
         """
         cls = self._cls
-        fields = {field.name: field for field in dataclasses.fields(cast(Any, cls))}
+        own = {field.name for field in dataclasses.fields(cast(Any, cls))}
+        fields, types = dict[str, Any](), dict[str, Any]()
+        for name, field in cast(Any, cls).__dataclass_fields__.items():
+            is_argument_alone = name not in own and "InitVar" in str(field.type)
+            if name in own or is_argument_alone:  # the others are class variables
+                fields[name] = field
+                types[name] = dataclasses.InitVar[Any] if is_argument_alone else field.type
         names = {name: getattr(cls, name) for name in ("__module__", "__doc__")}
         if hasattr(cls, "__post_init__"):
             names["__post_init__"] = None
-        types = {name: field.type for name, field in fields.items()}
         other = type(cls.__name__, (), {**names, "__annotations__": types, **fields})
         options = {"eq": False, "repr": False, "match_args": False}
         made: Any = dataclasses.dataclass(**{**self._options, **options, "order": False})(other)
@@ -101,17 +106,11 @@ class _Made:
         return __setstate__
 
 
-def _has_arguments_alone(cls: type) -> bool:
-    """Return whether a class has arguments of `__init__` that are no fields."""
-    notes = (note for c in cls.__mro__ for note in getattr(c, "__annotations__", {}).values())
-    return any("InitVar" in str(note) for note in notes)
-
-
 def _dataclass(cls: type[T] | None = None, /, **options: Any) -> Any:
     """Do what `dataclasses.dataclass` does, at the first use of the class."""
     if cls is None:
         return functools.partial(_dataclass, **options)
-    if "__init__" in vars(cls) or _has_arguments_alone(cls):
+    if "__init__" in vars(cls):
         return dataclasses.dataclass(**options)(cls)
     _Made(cls, options)
     return cls

@@ -177,7 +177,13 @@ def test_arguments_that_are_no_fields_are_taken() -> None:
         def __post_init__(self, half: int) -> None:
             object.__setattr__(self, "number", 2 * half)
 
+    @dataclass(frozen=True)
+    class Shifted(Doubled):
+        by: int = 1
+
     assert Doubled(4).number == 8
+    assert Shifted(4, by=2) == Shifted(4, 2)
+    assert Shifted(4).number == 8
 
 
 @pytest.mark.parametrize("name", sorted(PASS_NAMES))
